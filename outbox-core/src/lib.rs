@@ -1,0 +1,52 @@
+//! A transactional outbox: the traits, the event types and the relay. No runtime, no driver.
+
+mod claim;
+pub mod clock;
+mod dead_letters;
+mod delivery_error;
+mod enqueue;
+mod error;
+mod event;
+mod id;
+mod limits;
+mod maintenance;
+mod new_event;
+mod observe;
+mod retry;
+mod rt;
+mod settle;
+mod signer;
+mod store;
+mod text;
+mod transport;
+
+/// The attribute that implementations of this crate's traits need.
+pub use async_trait::async_trait;
+pub use bytes::Bytes;
+
+pub use claim::{Claim, ClaimRequest, Claimed, DestinationFilter, Lease, Undecodable};
+pub use dead_letters::{DeadLetter, DeadLetterFilter, DeadLetters, DeathReason, Page, Replay};
+pub use delivery_error::{DeliveryError, DeliveryErrorKind};
+pub use enqueue::{Enqueue, Enqueued, RecordingOutbox};
+pub use error::{Error, ErrorKind};
+pub use event::Event;
+pub use id::{EventId, LeaseToken};
+pub use limits::{EventLimits, MAX_DESTINATION, MAX_KEY, MAX_NAME};
+pub use maintenance::{Count, Maintenance, Prune, Pruned, Stats};
+pub use new_event::{NewEvent, TypedEvent};
+pub use observe::{Observer, Transition};
+pub use retry::{Backoff, FailedAttempt, Jitter, RetryDecision, RetryPolicy};
+pub use rt::Timer;
+#[cfg(feature = "tokio")]
+pub use rt::TokioTimer;
+pub use settle::{Hold, LeaseStatus, Outcome, Settlement};
+pub use signer::{SignatureHeader, Signer, SigningInput};
+pub use store::OutboxStore;
+pub use text::{MAX_ERROR_TEXT, error_text};
+pub use transport::{Delivery, Phase, Receipt, Transport};
+
+#[cfg(feature = "mock")]
+pub use {
+    dead_letters::MockDeadLetters, maintenance::MockMaintenance, retry::MockRetryPolicy,
+    signer::MockSigner, store::MockOutboxStore, transport::MockTransport,
+};

@@ -1,0 +1,119 @@
+//! One hook that sees every transition.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{DeathReason, Error, Event, Lease, Phase};
+
+/// Something that happened in a relay.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Transition<'a> {
+    /// A claim brought this many events.
+    Claimed {
+        /// Events.
+        events: usize,
+        /// How long the store took.
+        took: Duration,
+    },
+    /// An attempt begins.
+    Attempting {
+        /// The event.
+        event: &'a Arc<Event>,
+    },
+    /// The receiver has the event; the settle follows.
+    Delivered {
+        /// The event.
+        event: &'a Arc<Event>,
+        /// How long the attempt took.
+        took: Duration,
+        /// The receiver's answer in short.
+        detail: Option<&'a str>,
+    },
+    /// An attempt failed and will be made again.
+    Retrying {
+        /// The event.
+        event: &'a Arc<Event>,
+        /// How long the attempt took.
+        took: Duration,
+        /// From now until it is due again.
+        after: Duration,
+        /// How far the attempt had come.
+        phase: Phase,
+        /// What went wrong, cleaned and capped.
+        error: &'a str,
+    },
+    /// Nothing was attempted and nothing is charged; due again later.
+    Deferred {
+        /// The event.
+        event: &'a Arc<Event>,
+        /// From now until it is due again.
+        after: Duration,
+        /// Why.
+        reason: &'a str,
+    },
+    /// The event becomes a dead letter.
+    Dead {
+        /// The event; `None` where its row could not be read.
+        event: Option<&'a Arc<Event>>,
+        /// Its lease, with its number.
+        lease: Lease,
+        /// Why.
+        reason: DeathReason,
+        /// What went wrong, cleaned and capped.
+        error: &'a str,
+    },
+    /// Events that never started went back, uncharged.
+    Released {
+        /// Events.
+        events: usize,
+    },
+    /// A lease was taken over, or ran out with nobody to settle it.
+    LeaseLost {
+        /// Which.
+        lease: Lease,
+    },
+    /// A settle was made.
+    Settled {
+        /// Events.
+        events: usize,
+        /// How long the store took.
+        took: Duration,
+    },
+    /// The store failed after it had worked: said once per outage.
+    StoreDown {
+        /// What it said.
+        error: &'a Error,
+    },
+    /// The store works again.
+    StoreUp {
+        /// How long it was down.
+        outage: Duration,
+    },
+}
+
+/// Sees every transition, in the relay's own task: be quick, and don't block.
+///
+/// # Contract
+///
+/// It decides nothing. A panic in it is caught and has no effect.
+///
+/// # Example
+///
+/// ```
+/// use outbox_core::{Observer, Transition};
+///
+/// struct AlertOnDeath;
+///
+/// impl Observer for AlertOnDeath {
+///     fn on(&self, transition: &Transition<'_>) {
+///         if let Transition::Dead { lease, reason, .. } = transition {
+///             eprintln!("event {} is dead: {reason}", lease.seq);
+///         }
+///     }
+/// }
+/// ```
+pub trait Observer: Send + Sync {
+    /// Something happened.
+    fn on(&self, transition: &Transition<'_>);
+}
