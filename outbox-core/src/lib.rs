@@ -8,7 +8,9 @@ mod enqueue;
 mod error;
 mod event;
 mod id;
+mod idempotency;
 mod limits;
+mod locks;
 mod maintenance;
 mod new_event;
 mod observe;
@@ -31,7 +33,12 @@ pub use enqueue::{Enqueue, Enqueued, RecordingOutbox};
 pub use error::{Error, ErrorKind};
 pub use event::Event;
 pub use id::{EventId, LeaseToken};
+pub use idempotency::{
+    Accepted, BeginKey, Begun, CompleteKey, Fingerprint, IdempotencyKey, IdempotencyKeys, Inbox,
+    InboxMessage,
+};
 pub use limits::{EventLimits, MAX_DESTINATION, MAX_KEY, MAX_NAME};
+pub use locks::{LockRequest, LockStatus, Locks};
 pub use maintenance::{Count, Maintenance, Prune, Pruned, Stats};
 pub use new_event::{NewEvent, TypedEvent};
 pub use observe::{Observer, Transition};
@@ -47,6 +54,7 @@ pub use transport::{Delivery, Phase, Receipt, Transport};
 
 #[cfg(feature = "mock")]
 pub use {
-    dead_letters::MockDeadLetters, maintenance::MockMaintenance, retry::MockRetryPolicy,
-    signer::MockSigner, store::MockOutboxStore, transport::MockTransport,
+    dead_letters::MockDeadLetters, idempotency::MockIdempotencyKeys, locks::MockLocks,
+    maintenance::MockMaintenance, retry::MockRetryPolicy, signer::MockSigner,
+    store::MockOutboxStore, transport::MockTransport,
 };
