@@ -1,1 +1,28 @@
-//! Placeholder.
+//! Private database servers for tests.
+//!
+//! Each server lives in a temporary folder on a free port, runs as an unprivileged user (also where
+//! the tests run as root), and is stopped and deleted when it is dropped or when the test process
+//! ends, however it ends.
+//!
+//! Most tests share one server per test process and take a database of their own from it:
+//!
+//! ```no_run
+//! let url = tests::PgServer::shared().create_database();
+//! ```
+//!
+//! Tests that crash or reconfigure a server start one for themselves with [`PgServer::start`] or
+//! [`PgServer::start_with`].
+//!
+//! A server that can't be started is a failed test whose message says what to install; no test is
+//! skipped.
+
+mod binaries;
+mod daemon;
+mod maria;
+mod pg;
+mod poll;
+mod user;
+
+pub use maria::MariaServer;
+pub use pg::PgServer;
+pub use poll::{poll_until, try_until};
