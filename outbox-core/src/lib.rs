@@ -43,9 +43,9 @@ pub use maintenance::{Count, Maintenance, Prune, Pruned, Stats};
 pub use new_event::{NewEvent, TypedEvent};
 pub use observe::{Observer, Transition};
 pub use retry::{Backoff, FailedAttempt, Jitter, RetryDecision, RetryPolicy};
-pub use rt::Timer;
+pub use rt::{Spawn, Timer};
 #[cfg(feature = "tokio")]
-pub use rt::TokioTimer;
+pub use rt::{TokioSpawn, TokioTimer};
 pub use settle::{Hold, LeaseStatus, Outcome, Settlement};
 pub use signer::{SignatureHeader, Signer, SigningInput};
 pub use store::OutboxStore;

@@ -27,6 +27,8 @@ pub enum Transition<'a> {
         event: &'a Arc<Event>,
         /// How long the attempt took.
         took: Duration,
+        /// How long ago it was enqueued (or replayed): from the producer's insert to this delivery.
+        age: Duration,
         /// The receiver's answer in short.
         detail: Option<&'a str>,
     },
@@ -58,6 +60,9 @@ pub enum Transition<'a> {
         event: Option<&'a Arc<Event>>,
         /// Its lease, with its number.
         lease: Lease,
+        /// How long the last attempt took; `None` where it died undelivered (expired, too many
+        /// claims, unreadable).
+        took: Option<Duration>,
         /// Why.
         reason: DeathReason,
         /// What went wrong, cleaned and capped.

@@ -1,5 +1,6 @@
 //! The seam to the runtime.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
@@ -40,6 +41,49 @@ pub trait Timer: Send + Sync {
     fn sleep(&self, period: Duration) -> BoxFuture<'static, ()>;
 }
 
+impl<T: Timer + ?Sized> Timer for Arc<T> {
+    fn now(&self) -> Instant {
+        (**self).now()
+    }
+
+    fn sleep(&self, period: Duration) -> BoxFuture<'static, ()> {
+        (**self).sleep(period)
+    }
+}
+
+/// Starts tasks on whatever runtime the application uses.
+///
+/// # Contract
+///
+/// The task is polled until it ends or the runtime goes down, whatever becomes of the caller. The
+/// library's tasks catch their own panics and are made abortable before they are handed over.
+///
+/// # Example
+///
+/// Tasks for smol:
+///
+/// ```
+/// use futures::future::BoxFuture;
+/// use outbox_core::Spawn;
+///
+/// #[derive(Debug, Clone, Copy)]
+/// struct SmolSpawn;
+///
+/// impl Spawn for SmolSpawn {
+///     fn spawn(&self, task: BoxFuture<'static, ()>) { smol::spawn(task).detach(); }
+/// }
+/// ```
+pub trait Spawn: Send + Sync {
+    /// Starts the task.
+    fn spawn(&self, task: BoxFuture<'static, ()>);
+}
+
+impl<T: Spawn + ?Sized> Spawn for Arc<T> {
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        (**self).spawn(task);
+    }
+}
+
 /// Tokio's clock, so that `tokio::time::pause` works in tests.
 ///
 /// It must be used inside a tokio runtime that has its time driver enabled.
@@ -57,5 +101,23 @@ impl Timer for TokioTimer {
     #[expect(clippy::disallowed_methods, reason = "this is the seam")]
     fn sleep(&self, period: Duration) -> BoxFuture<'static, ()> {
         Box::pin(tokio::time::sleep(period))
+    }
+}
+
+/// Tasks on the tokio runtime that the caller runs in.
+///
+/// # Panics
+///
+/// [`spawn`](Spawn::spawn) panics outside a tokio runtime, as `tokio::spawn` does.
+#[cfg(feature = "tokio")]
+#[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::exhaustive_structs, reason = "a unit struct, named as a value")]
+pub struct TokioSpawn;
+
+#[cfg(feature = "tokio")]
+impl Spawn for TokioSpawn {
+    #[expect(clippy::disallowed_methods, reason = "this is the seam")]
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        drop(tokio::spawn(task));
     }
 }
