@@ -1,0 +1,46 @@
+# What the tests need beside Rust; sourced, not run. `require_servers` finds it or installs it.
+
+# found PROGRAM FOLDER... : whether PROGRAM is on PATH or in one of the folders.
+found() {
+    local program=$1 folder
+    shift
+    command -v "$program" >/dev/null && return
+    for folder in "$@"; do
+        [[ -x $folder/$program ]] && return
+    done
+    return 1
+}
+
+# Debian's names of the packages that are missing.
+missing_packages() {
+    found initdb /usr/lib/postgresql/*/bin /usr/pgsql-*/bin /usr/local/pgsql/bin \
+        /opt/homebrew/opt/postgresql@*/bin /usr/local/opt/postgresql@*/bin || echo postgresql
+    found mariadbd /usr/sbin /usr/local/sbin /usr/libexec \
+        /opt/homebrew/opt/mariadb/bin /usr/local/opt/mariadb/bin || echo mariadb-server
+    found git || echo git
+    found cc || echo build-essential
+}
+
+require_servers() {
+    local packages
+    mapfile -t packages < <(missing_packages)
+    if ((${#packages[@]} == 0)); then
+        echo "PostgreSQL, MariaDB, git and a C compiler are here."
+        return
+    fi
+    if [[ $EUID -ne 0 ]] || ! command -v apt-get >/dev/null; then
+        fail "the tests need ${packages[*]} (Debian's names). Install them, for example by" \
+            "\`sudo apt-get install ${packages[*]}\` or \`brew install postgresql@17 mariadb\`," \
+            "and run this again. No server has to run: the tests start their own."
+    fi
+    echo "Installing ${packages[*]}."
+    export DEBIAN_FRONTEND=noninteractive
+    # The tests start private servers; the packages' own must not take ports or memory.
+    if [[ ! -e /etc/postgresql-common/createcluster.conf ]]; then
+        mkdir -p /etc/postgresql-common
+        echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
+    fi
+    apt-get update -qq
+    apt-get install -y -qq --no-install-recommends -o Dpkg::Options::=--force-confold \
+        "${packages[@]}" >/dev/null
+}
