@@ -109,7 +109,8 @@ impl Delivery {
         self.timeout
     }
 
-    /// Records how far the attempt has come. A phase never goes back.
+    /// Records how far the attempt has come. A phase never goes back (but see
+    /// [`hand_over`](Self::hand_over)).
     pub fn advance(&self, phase: Phase) {
         let value = match phase {
             Phase::Waiting => 1,
@@ -117,6 +118,27 @@ impl Delivery {
             Phase::Answered => 3,
         };
         self.phase.fetch_max(value, Ordering::AcqRel);
+    }
+
+    /// Gives an attempt that was [waiting](Phase::Waiting) to code that may never say how far it
+    /// comes: from here it counts as sending until it is told otherwise. For what stands in front
+    /// of a transport and waits (for a slot, for readiness) before it calls it.
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Duration};
+    /// # use outbox_core::{Delivery, Event, EventId, Phase};
+    /// # let event = Arc::new(Event::new(EventId::new(), 1, "T", "d", ""));
+    /// let delivery = Delivery::new(event, Duration::from_secs(1));
+    /// delivery.advance(Phase::Waiting); // for a slot
+    /// delivery.hand_over();
+    /// assert_eq!(delivery.phase(), Phase::Sending);
+    /// delivery.advance(Phase::Waiting); // the transport connects
+    /// assert_eq!(delivery.phase(), Phase::Waiting);
+    /// ```
+    pub fn hand_over(&self) {
+        let _ = self
+            .phase
+            .compare_exchange(1, UNSET, Ordering::AcqRel, Ordering::Acquire);
     }
 
     /// How far the attempt has come; [`Phase::Sending`] where the transport never said.
