@@ -94,6 +94,9 @@ pub struct Claimed {
     pub expired: bool,
     /// How long ago it was enqueued (or replayed), by the store's clock.
     pub age: Duration,
+    /// True where its destination's policy for dead heads is *block*: if this event dies, the rest
+    /// of its run goes back undelivered. False: the key goes on.
+    pub death_blocks: bool,
 }
 
 impl Claimed {
@@ -106,6 +109,7 @@ impl Claimed {
             lease,
             expired: false,
             age: Duration::ZERO,
+            death_blocks: false,
         }
     }
 }
