@@ -1,6 +1,98 @@
-//! Conversions between instants and the integer microseconds that databases store.
+//! The clock of stores that bring their own, and conversions between instants and the integer
+//! microseconds that databases store.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The clock of a store whose database has none (memory, SQLite).
+///
+/// # Contract
+///
+/// It never goes back.
+pub trait Clock: Send + Sync {
+    /// The time now.
+    fn now(&self) -> SystemTime;
+}
+
+/// The machine's time when it was made, and from there the monotonic clock: a wall clock that is
+/// set back moves nothing.
+#[derive(Debug, Clone)]
+pub struct SystemClock {
+    wall: SystemTime,
+    start: Instant,
+}
+
+impl SystemClock {
+    /// The machine's time.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "two calls give two values")]
+    #[expect(clippy::disallowed_methods, reason = "this is the seam")]
+    pub fn new() -> Self {
+        Self {
+            wall: SystemTime::now(),
+            start: Instant::now(),
+        }
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> SystemTime {
+        self.wall + self.start.elapsed()
+    }
+}
+
+/// A clock for tests: it moves when told to. Clones share the time.
+///
+/// ```
+/// use std::time::Duration;
+/// use outbox_core::{Clock, ManualClock};
+///
+/// let clock = ManualClock::new();
+/// let before = clock.now();
+/// clock.clone().advance(Duration::from_secs(60));
+/// assert_eq!(clock.now(), before + Duration::from_secs(60));
+/// ```
+#[derive(Debug, Clone)]
+pub struct ManualClock {
+    micros: Arc<AtomicI64>,
+}
+
+impl ManualClock {
+    /// A clock that stands at the start of the year 2026 (UTC).
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            micros: Arc::new(AtomicI64::new(1_767_225_600_000_000)),
+        }
+    }
+
+    /// Moves the time forward, in whole microseconds.
+    pub fn advance(&self, by: Duration) {
+        let by = duration_micros(by);
+        let mut now = self.micros.load(Ordering::Acquire);
+        while let Err(seen) = self.micros.compare_exchange(
+            now,
+            now.saturating_add(by),
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        ) {
+            now = seen;
+        }
+    }
+}
+
+impl Default for ManualClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> SystemTime {
+        from_micros(self.micros.load(Ordering::Acquire))
+    }
+}
 
 /// Microseconds since the Unix epoch, saturating at both ends.
 #[must_use]

@@ -4,14 +4,19 @@ mod claim;
 pub mod clock;
 mod dead_letters;
 mod delivery_error;
+mod destinations;
 mod enqueue;
 mod error;
 mod event;
+mod forward;
 mod id;
 mod idempotency;
 mod limits;
 mod locks;
 mod maintenance;
+mod memory;
+#[cfg(feature = "mock")]
+pub mod mock;
 mod new_event;
 mod observe;
 mod retry;
@@ -27,8 +32,12 @@ pub use async_trait::async_trait;
 pub use bytes::Bytes;
 
 pub use claim::{Claim, ClaimRequest, Claimed, DestinationFilter, Lease, Undecodable};
+pub use clock::{Clock, ManualClock, SystemClock};
 pub use dead_letters::{DeadLetter, DeadLetterFilter, DeadLetters, DeathReason, Page, Replay};
 pub use delivery_error::{DeliveryError, DeliveryErrorKind};
+pub use destinations::{
+    BlockedKey, BlockedKeyPage, DeadHeadPolicy, DestinationPage, DestinationState, Destinations,
+};
 pub use enqueue::{Enqueue, Enqueued, RecordingOutbox};
 pub use error::{Error, ErrorKind};
 pub use event::Event;
@@ -40,6 +49,7 @@ pub use idempotency::{
 pub use limits::{EventLimits, MAX_DESTINATION, MAX_KEY, MAX_NAME};
 pub use locks::{LockRequest, LockStatus, Locks};
 pub use maintenance::{Count, Maintenance, Prune, Pruned, Stats};
+pub use memory::{MemoryStore, MemoryTx, Retention};
 pub use new_event::{NewEvent, TypedEvent};
 pub use observe::{Observer, Transition};
 pub use retry::{Backoff, FailedAttempt, Jitter, RetryDecision, RetryPolicy};
@@ -54,7 +64,7 @@ pub use transport::{Delivery, Phase, Receipt, Transport};
 
 #[cfg(feature = "mock")]
 pub use {
-    dead_letters::MockDeadLetters, idempotency::MockIdempotencyKeys, locks::MockLocks,
-    maintenance::MockMaintenance, retry::MockRetryPolicy, signer::MockSigner,
-    store::MockOutboxStore, transport::MockTransport,
+    dead_letters::MockDeadLetters, destinations::MockDestinations,
+    idempotency::MockIdempotencyKeys, locks::MockLocks, maintenance::MockMaintenance,
+    retry::MockRetryPolicy, signer::MockSigner, store::MockOutboxStore, transport::MockTransport,
 };

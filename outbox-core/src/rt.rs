@@ -1,6 +1,5 @@
 //! The seam to the runtime.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
@@ -41,16 +40,6 @@ pub trait Timer: Send + Sync {
     fn sleep(&self, period: Duration) -> BoxFuture<'static, ()>;
 }
 
-impl<T: Timer + ?Sized> Timer for Arc<T> {
-    fn now(&self) -> Instant {
-        (**self).now()
-    }
-
-    fn sleep(&self, period: Duration) -> BoxFuture<'static, ()> {
-        (**self).sleep(period)
-    }
-}
-
 /// Starts tasks on whatever runtime the application uses.
 ///
 /// # Contract
@@ -76,12 +65,6 @@ impl<T: Timer + ?Sized> Timer for Arc<T> {
 pub trait Spawn: Send + Sync {
     /// Starts the task.
     fn spawn(&self, task: BoxFuture<'static, ()>);
-}
-
-impl<T: Spawn + ?Sized> Spawn for Arc<T> {
-    fn spawn(&self, task: BoxFuture<'static, ()>) {
-        (**self).spawn(task);
-    }
 }
 
 /// Tokio's clock, so that `tokio::time::pause` works in tests.

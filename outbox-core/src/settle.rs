@@ -60,10 +60,10 @@ pub enum Outcome {
 pub enum LeaseStatus {
     /// It was: the change is made.
     Ours,
-    /// Another claim took the event over: nothing is changed.
+    /// Another claim holds the event now: nothing is changed.
     Lost,
-    /// The row is gone from the open rows: settled before (perhaps by this very call, repeated
-    /// after an ambiguous error), or discarded. Nothing is changed.
+    /// The lease has ended and no claim holds the event: it was settled, released or discarded
+    /// before, perhaps by this very call, repeated after an ambiguous error. Nothing is changed.
     Unknown,
 }
 

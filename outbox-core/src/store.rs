@@ -14,9 +14,20 @@ use crate::{Claim, ClaimRequest, Error, Hold, Lease, LeaseStatus, LeaseToken, Se
 ///   valid, whatever the number of threads, processes and machines.
 /// * A claim counts the attempt; [`Release`](crate::Outcome::Release) and
 ///   [`Defer`](crate::Outcome::Defer) refund it.
-/// * Every other call proves the token of the claim. A stale holder changes nothing and is told so.
-///   An expired lease that nobody took over may still settle.
-/// * Events of one destination and key are handed out in order of `seq`, one run at a time.
+/// * Every other call proves the token of the claim. A stale holder changes nothing and is told so:
+///   [`Lost`](LeaseStatus::Lost) where another token is on the row,
+///   [`Unknown`](LeaseStatus::Unknown) where none is or the row is not open. An expired lease that
+///   nobody took over may still settle or be extended.
+/// * Events of one destination and key are handed out in order of `seq`, one run at a time: a claim
+///   takes consecutive open rows from the head, all of them due. While any open row of the key is
+///   under a valid lease, or its head is not due, or the key is [blocked](crate::BlockedKey), or the
+///   destination is held, nothing of the key is handed out. A filter stops a run at the first row
+///   that it does not admit; a limit of rows or bytes cuts its tail. A row that commits late or is
+///   replayed takes its place by `seq`.
+/// * A claim is fair: fresh events, retried and delayed ones, keys, and the backlog of a destination
+///   that was held each have a share of the rows, and what one leaves the others may use. None is
+///   starved by any amount of the others.
+/// * Claims go by state, never by a cursor over `seq`: an event may commit after later numbers did.
 /// * The store's clock decides: durations go in, instants come out.
 /// * Answers come in the order of the arguments.
 /// * One connection is enough, and none is held between calls.

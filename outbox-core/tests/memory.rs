@@ -1,0 +1,91 @@
+//! What `MemoryStore` does beyond the conformance suite.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outbox_core::{
+    ClaimRequest, Enqueue, Error, ErrorKind, LeaseStatus, ManualClock, MemoryStore, MemoryTx,
+    NewEvent, OutboxStore, Outcome, Retention, Settlement,
+};
+
+fn request(rows: u32) -> ClaimRequest {
+    ClaimRequest::new(NonZeroU32::new(rows).unwrap(), Duration::from_secs(30))
+}
+
+fn event(key: Option<&str>) -> NewEvent {
+    let event = NewEvent::bytes("T", "x").to("d");
+    match key {
+        Some(key) => event.key(key),
+        None => event,
+    }
+}
+
+/// A connection that stands in for a pooled one: it coerces to the type that enqueue wants.
+struct Pooled(MemoryTx);
+
+impl std::ops::Deref for Pooled {
+    type Target = MemoryTx;
+    fn deref(&self) -> &MemoryTx {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Pooled {
+    fn deref_mut(&mut self) -> &mut MemoryTx {
+        &mut self.0
+    }
+}
+
+#[test]
+fn enqueue_coerces_connections_through_every_pointer() {
+    futures::executor::block_on(async {
+        let store = MemoryStore::new();
+        let by_reference = &&store;
+        let shared = Arc::new(store.clone());
+        let boxed = Box::new(store.clone());
+        let erased: Arc<dyn Enqueue<MemoryTx>> = Arc::new(store.clone());
+        let mut tx = Pooled(store.begin());
+        store.enqueue(&mut tx, event(None)).await?;
+        by_reference.enqueue(&mut tx, event(None)).await?;
+        shared.enqueue(&mut tx, event(None)).await?;
+        boxed.enqueue(&mut tx, event(None)).await?;
+        erased.enqueue(&mut tx, event(None)).await?;
+        tx.0.commit();
+        assert_eq!(shared.claim(&request(10)).await?.events.len(), 5);
+        Ok::<(), Error>(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_transaction_of_another_store_is_refused() {
+    futures::executor::block_on(async {
+        let mut tx = MemoryStore::new().begin();
+        let refused = MemoryStore::new().enqueue(&mut tx, event(None)).await;
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Unsupported);
+    });
+}
+
+#[test]
+fn published_events_are_kept_unless_told_otherwise() {
+    futures::executor::block_on(async {
+        for (retention, kept) in [(Retention::Keep, 3), (Retention::DeleteAtOnce, 0)] {
+            let store = MemoryStore::with_clock(ManualClock::new()).retention(retention);
+            let mut tx = store.begin();
+            for key in [None, Some("k"), Some("k")] {
+                store.enqueue(&mut tx, event(key)).await?;
+            }
+            tx.commit();
+            let claim = store.claim(&request(10)).await?;
+            let leases = claim.events.iter().map(|event| event.lease);
+            let batch: Vec<_> = leases
+                .map(|l| Settlement::new(l, Outcome::Published))
+                .collect();
+            assert_eq!(store.settle(&batch).await?, [LeaseStatus::Ours; 3]);
+            assert_eq!(store.published().len(), kept);
+        }
+        Ok::<(), Error>(())
+    })
+    .unwrap();
+}
