@@ -8,6 +8,7 @@ mod destinations;
 mod enqueue;
 mod error;
 mod event;
+mod faults;
 mod forward;
 mod id;
 mod idempotency;
@@ -21,9 +22,11 @@ mod new_event;
 mod observe;
 mod retry;
 mod rt;
+mod schedule;
 mod settle;
 mod signer;
 mod store;
+mod supervisor;
 mod text;
 mod transport;
 
@@ -56,9 +59,17 @@ pub use retry::{Backoff, FailedAttempt, Jitter, RetryDecision, RetryPolicy};
 pub use rt::{Spawn, Timer};
 #[cfg(feature = "tokio")]
 pub use rt::{TokioSpawn, TokioTimer};
+pub use schedule::{
+    Job, JobEnd, JobReport, JobRun, Missed, Schedule, ScheduledJob, Scheduler, SchedulerBuilder,
+    SchedulerReport, jobs,
+};
 pub use settle::{Hold, LeaseStatus, Outcome, Settlement};
 pub use signer::{SignatureHeader, Signer, SigningInput};
 pub use store::OutboxStore;
+pub use supervisor::{
+    Budgets, OnFailure, Readiness, ShutdownCause, ShutdownReport, Signal, Stop, Supervisor,
+    SupervisorBuilder, TaskEnd, TaskKind, TaskOutput, TaskReport, Trigger,
+};
 pub use text::{MAX_ERROR_TEXT, error_text};
 pub use transport::{Delivery, Phase, Receipt, Transport};
 

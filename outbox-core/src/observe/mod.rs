@@ -1,11 +1,13 @@
-//! One hook that sees every transition.
+//! One hook that sees every transition, and what stands on it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{DeathReason, Error, Event, Lease, Phase};
+use crate::faults::panic_message;
+use crate::{DeathReason, Error, Event, JobEnd, Lease, Phase, Stats, TaskEnd};
 
-/// Something that happened in a relay.
+/// Something that happened in a relay, a scheduler or a supervisor.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Transition<'a> {
@@ -95,9 +97,39 @@ pub enum Transition<'a> {
         /// How long it was down.
         outage: Duration,
     },
+    /// The state of a store, as the stats job found it.
+    Stats {
+        /// The state.
+        stats: &'a Stats,
+    },
+    /// A run of a scheduled job ended.
+    JobEnded {
+        /// The job's name.
+        name: &'a str,
+        /// How.
+        end: &'a JobEnd,
+        /// How long it ran; zero where it did not.
+        took: Duration,
+    },
+    /// A supervised task or a close hook ended.
+    TaskEnded {
+        /// Its name.
+        name: &'a str,
+        /// How.
+        end: &'a TaskEnd,
+    },
+    /// A supervisor begins to stop its tasks.
+    ShutdownBegan,
+    /// A supervisor has stopped its tasks.
+    ShutdownFinished {
+        /// From the begin.
+        took: Duration,
+        /// Tasks and hooks that did not end in time.
+        abandoned: usize,
+    },
 }
 
-/// Sees every transition, in the relay's own task: be quick, and don't block.
+/// Sees every transition, in the task of whoever makes it: be quick, and don't block.
 ///
 /// # Contract
 ///
@@ -121,4 +153,13 @@ pub enum Transition<'a> {
 pub trait Observer: Send + Sync {
     /// Something happened.
     fn on(&self, transition: &Transition<'_>);
+}
+
+/// Tells an observer, inside a panic boundary.
+pub(crate) fn notify(observer: &dyn Observer, transition: &Transition<'_>) {
+    // What the observer broke by its panic is its own.
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| observer.on(transition))) {
+        let message = panic_message(&*panic);
+        tracing::error!(target: "outbox::observer", message, "an observer panicked");
+    }
 }

@@ -1,0 +1,323 @@
+//! Runs scheduled jobs until it is told to stop.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use futures::future::{Either, join_all, select};
+
+use super::cluster::under_lock;
+use super::execute::execute;
+use super::job::{JobEnd, JobRun};
+use super::scheduled::{Missed, ScheduledJob};
+use super::ticks::{Due, Now, Ticks};
+use super::when::When;
+use crate::observe::notify;
+use crate::{Error, Observer, Signal, Spawn, Timer, Transition, Trigger};
+
+type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+
+/// Builds a [`Scheduler`].
+#[must_use = "a builder does nothing until `build`"]
+pub struct SchedulerBuilder {
+    timer: Arc<dyn Timer>,
+    spawner: Option<Arc<dyn Spawn>>,
+    wall: WallClock,
+    observer: Option<Arc<dyn Observer>>,
+    jobs: Vec<ScheduledJob>,
+}
+
+impl SchedulerBuilder {
+    /// Adds a job.
+    pub fn job(mut self, job: ScheduledJob) -> Self {
+        self.jobs.push(job);
+        self
+    }
+
+    /// Starts each run as a task of its own, so that one that blocks its thread delays no other
+    /// job. Default: runs share the scheduler's task.
+    pub fn spawner(mut self, spawner: impl Spawn + 'static) -> Self {
+        self.spawner = Some(Arc::new(spawner));
+        self
+    }
+
+    /// The clock that cron expressions go by. Default: the system's.
+    pub fn wall_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.wall = Arc::new(clock);
+        self
+    }
+
+    /// Sees the end of every run. Default: none; the log tells it in any case.
+    pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`](crate::ErrorKind::InvalidConfig) where two jobs have the same name or a
+    /// job's settings are refused.
+    pub fn build(self) -> Result<Scheduler, Error> {
+        let mut seen = BTreeSet::new();
+        for job in &self.jobs {
+            job.check()?;
+            if !seen.insert(&job.name) {
+                let problem = format!("is {:?} twice; names must be unique", job.name);
+                return Err(Error::invalid_config("name", problem));
+            }
+        }
+        Ok(Scheduler {
+            timer: self.timer,
+            spawner: self.spawner,
+            wall: self.wall,
+            observer: self.observer,
+            jobs: self.jobs,
+        })
+    }
+}
+
+impl fmt::Debug for SchedulerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SchedulerBuilder")
+            .field("jobs", &self.jobs)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the runs of one job came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JobReport {
+    /// Its name.
+    pub name: String,
+    /// Runs that finished.
+    pub finished: u64,
+    /// Runs that failed, panicked, timed out or lost their lock.
+    pub failed: u64,
+    /// Ticks at which it did not run because it ran somewhere already.
+    pub skipped: u64,
+}
+
+/// What a scheduler did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SchedulerReport {
+    /// Every job, in the order in which it was added.
+    pub jobs: Vec<JobReport>,
+}
+
+/// Runs named jobs by interval or cron expression.
+///
+/// A run that panics or fails is told and counted, and its schedule goes on. Runs of one job never
+/// overlap in a process; with [`ScheduledJob::cluster`], nor among processes.
+///
+/// # Example
+///
+/// ```
+/// # use std::time::Duration;
+/// use outbox_core::{JobRun, Schedule, ScheduledJob, Scheduler, TokioTimer};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), outbox_core::Error> {
+/// let scheduler = Scheduler::builder(TokioTimer)
+///     .job(ScheduledJob::new("tidy", Schedule::every(Duration::from_secs(60)), |_: JobRun| async {
+///         // …
+///     }))
+///     .build()?;
+/// let report = scheduler.run(async { tokio::time::sleep(Duration::from_secs(150)).await }).await;
+/// assert_eq!(report.jobs[0].finished, 2);
+/// # Ok(()) }
+/// ```
+#[must_use = "a scheduler does nothing until `run`"]
+pub struct Scheduler {
+    timer: Arc<dyn Timer>,
+    spawner: Option<Arc<dyn Spawn>>,
+    wall: WallClock,
+    observer: Option<Arc<dyn Observer>>,
+    jobs: Vec<ScheduledJob>,
+}
+
+impl Scheduler {
+    /// A scheduler that waits by `timer`.
+    pub fn builder(timer: impl Timer + 'static) -> SchedulerBuilder {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the seam: cron expressions are civil time"
+        )]
+        fn system() -> SystemTime {
+            SystemTime::now()
+        }
+        SchedulerBuilder {
+            timer: Arc::new(timer),
+            spawner: None,
+            wall: Arc::new(system),
+            observer: None,
+            jobs: Vec::new(),
+        }
+    }
+
+    /// Runs jobs until `shutdown`, then starts no more, waits for those that run, and reports.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the runs that are under way; a lock of the cluster is free when its
+    /// lease ends.
+    pub async fn run(&self, shutdown: impl Future<Output = ()> + Send) -> SchedulerReport {
+        let (trigger, stop) = Trigger::new();
+        let jobs = join_all(self.jobs.iter().map(|job| self.follow(job, stop.clone())));
+        let (shutdown, jobs) = (pin!(shutdown), pin!(jobs));
+        let jobs = match select(shutdown, jobs).await {
+            Either::Left(((), rest)) => {
+                trigger.raise();
+                rest.await
+            }
+            // There are no jobs, or none that comes again.
+            Either::Right((jobs, shutdown)) => {
+                shutdown.await;
+                jobs
+            }
+        };
+        SchedulerReport { jobs }
+    }
+
+    /// Runs one job now, outside its schedule but under the same guards; `None` where no job has
+    /// this name.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub async fn run_now(&self, name: &str) -> Option<JobEnd> {
+        let job = self.jobs.iter().find(|job| job.name == name)?;
+        let ticks = Ticks::new(&job.schedule, self.now());
+        let (_trigger, stop) = Trigger::new();
+        Some(self.once(job, &ticks, None, &stop).await)
+    }
+
+    /// One job's life.
+    async fn follow(&self, job: &ScheduledJob, stop: Signal) -> JobReport {
+        let mut report = JobReport {
+            name: job.name.clone(),
+            finished: 0,
+            failed: 0,
+            skipped: 0,
+        };
+        let mut ticks = Ticks::new(&job.schedule, self.now());
+        let mut due = Vec::new();
+        let mut waited = true;
+        if job.at_start {
+            due.push(None);
+        }
+        loop {
+            for tick in std::mem::take(&mut due) {
+                if stop.is_raised() {
+                    break;
+                }
+                report.count(&self.once(job, &ticks, tick, &stop).await);
+                waited = false;
+            }
+            if stop.is_raised() {
+                return report;
+            }
+            let most = match job.missed {
+                Missed::Skip => usize::from(waited),
+                Missed::RunOnce => 1,
+                Missed::RunAll { most } => most,
+            };
+            match ticks.look(self.now(), most) {
+                Due::Now(now) => due = now,
+                Due::In(wait) => {
+                    let sleep = self.timer.sleep(wait);
+                    drop(select(stop.clone(), sleep).await);
+                }
+            }
+            waited = true;
+        }
+    }
+
+    /// One run under all guards.
+    async fn once(
+        &self,
+        job: &ScheduledJob,
+        ticks: &Ticks,
+        tick: Option<SystemTime>,
+        stop: &Signal,
+    ) -> JobEnd {
+        let started = self.timer.now();
+        let end = match job.enter() {
+            None => JobEnd::Busy,
+            Some(_flight) => {
+                let run = JobRun::new(tick, stop.clone());
+                let (spawner, timer) = (self.spawner.as_deref(), &*self.timer);
+                let work = execute(&job.job, run, job.timeout, spawner, timer);
+                match &job.cluster {
+                    None => work.await,
+                    Some(cluster) => {
+                        let cooldown = || self.cooldown(job, ticks);
+                        under_lock(cluster, timer, work, cooldown).await
+                    }
+                }
+            }
+        };
+        let took = if end.is_skipped() {
+            Duration::ZERO
+        } else {
+            self.timer.now().saturating_duration_since(started)
+        };
+        self.tell(&job.name, &end, took);
+        end
+    }
+
+    /// How long the lock stays closed after a run.
+    fn cooldown(&self, job: &ScheduledJob, ticks: &Ticks) -> Duration {
+        let most = match job.schedule.0 {
+            When::Every(_) => Duration::MAX,
+            #[cfg(feature = "cron")]
+            When::Cron(_) => Duration::from_secs(60),
+        };
+        let until_next = ticks.until_next(self.now());
+        (until_next - until_next / 10).min(most)
+    }
+
+    fn tell(&self, name: &str, end: &JobEnd, took: Duration) {
+        if end.is_failure() {
+            tracing::error!(target: "outbox::scheduler", name, %end, ?took, "job failed");
+        } else {
+            tracing::debug!(target: "outbox::scheduler", name, %end, ?took, "job ended");
+        }
+        if let Some(observer) = &self.observer {
+            notify(&**observer, &Transition::JobEnded { name, end, took });
+        }
+    }
+
+    fn now(&self) -> Now {
+        Now {
+            steady: self.timer.now(),
+            wall: (self.wall)(),
+        }
+    }
+}
+
+impl JobReport {
+    const fn count(&mut self, end: &JobEnd) {
+        if end.is_skipped() {
+            self.skipped += 1;
+        } else if end.is_failure() {
+            self.failed += 1;
+        } else {
+            self.finished += 1;
+        }
+    }
+}
+
+impl fmt::Debug for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scheduler")
+            .field("jobs", &self.jobs)
+            .finish_non_exhaustive()
+    }
+}
