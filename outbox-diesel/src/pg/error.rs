@@ -1,0 +1,55 @@
+//! What PostgreSQL's errors mean.
+
+use diesel::result::{DatabaseErrorInformation, DatabaseErrorKind, Error};
+use outbox_core::ErrorKind;
+
+/// The kind of an error.
+///
+/// diesel hands on neither the SQLSTATE nor the error that has it, so a few of them are known by
+/// their English text. A server that translates its messages (`lc_messages`) makes those
+/// [`ErrorKind::Other`].
+pub(crate) fn kind(error: &Error) -> ErrorKind {
+    match error {
+        Error::DatabaseError(kind, information) => match kind {
+            DatabaseErrorKind::SerializationFailure => ErrorKind::Conflict,
+            DatabaseErrorKind::UnableToSendCommand
+            | DatabaseErrorKind::ClosedConnection
+            | DatabaseErrorKind::ReadOnlyTransaction => ErrorKind::Unavailable,
+            DatabaseErrorKind::Unknown => unknown(information.as_ref()),
+            _ => ErrorKind::Other,
+        },
+        Error::BrokenTransactionManager => ErrorKind::Unavailable,
+        Error::RollbackErrorOnCommit { commit_error, .. } => kind(commit_error),
+        _ => ErrorKind::Other,
+    }
+}
+
+fn unknown(information: &dyn DatabaseErrorInformation) -> ErrorKind {
+    let message = information.message();
+    let any = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
+    if any(&[
+        "deadlock detected",
+        "could not obtain lock",
+        "due to lock timeout",
+    ]) {
+        return ErrorKind::Conflict;
+    }
+    if any(&[
+        "terminating connection",
+        "the database system is",
+        "due to statement timeout",
+        "due to user request",
+        "due to conflict with recovery",
+        "too many clients",
+        "connection slots are reserved",
+        "No space left on device",
+    ]) {
+        return ErrorKind::Unavailable;
+    }
+    // Our statements are right for our tables: one that can't be analysed met other tables.
+    // (The position comes with such errors in every language.)
+    if information.statement_position().is_some() || message.ends_with("does not exist") {
+        return ErrorKind::Schema;
+    }
+    ErrorKind::Other
+}
