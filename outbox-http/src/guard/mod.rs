@@ -1,0 +1,237 @@
+//! The address guard: where deliveries may go.
+
+mod networks;
+mod resolve;
+mod target;
+
+use std::collections::BTreeSet;
+use std::error::Error as StdError;
+use std::fmt;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+pub(crate) use resolve::GuardedResolver;
+pub use resolve::{Resolve, SystemResolver};
+pub use target::Target;
+
+/// Decides which hosts, addresses and ports deliveries may reach. On by default.
+///
+/// The default admits the public internet on ports 80 and 443, and nothing else: no private,
+/// loopback, link-local (cloud metadata), shared (CGNAT), multicast, documentation or otherwise
+/// special address, in IPv4, IPv6, or one embedded in the other (IPv4-mapped, NAT64, 6to4, Teredo,
+/// ISATAP).
+///
+/// Addresses are checked on every connection, on the address that is dialled: a name whose answer
+/// changes between a check and its use gains nothing, and an IP literal is checked like any other.
+/// Denials go before allowances.
+///
+/// ```
+/// use outbox_http::AddressGuard;
+///
+/// let guard = AddressGuard::public_internet()
+///     .allow_port(8443)
+///     .allow_network("10.20.0.0/16".parse()?)
+///     .deny_host("*.corp.example");
+/// assert!(guard.check_address("10.20.1.1".parse()?).is_ok());
+/// assert!(guard.check_address("10.21.1.1".parse()?).is_err());
+/// assert!(guard.check_host("git.corp.example").is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AddressGuard {
+    private: bool,
+    https_only: bool,
+    allowed_networks: Vec<IpNet>,
+    denied_networks: Vec<IpNet>,
+    allowed_hosts: Vec<String>,
+    denied_hosts: Vec<String>,
+    /// `None`: any.
+    ports: Option<BTreeSet<u16>>,
+}
+
+impl Default for AddressGuard {
+    fn default() -> Self {
+        Self::public_internet()
+    }
+}
+
+impl AddressGuard {
+    /// The public internet, ports 80 and 443.
+    #[must_use]
+    pub fn public_internet() -> Self {
+        Self {
+            private: false,
+            https_only: false,
+            allowed_networks: Vec::new(),
+            denied_networks: Vec::new(),
+            allowed_hosts: Vec::new(),
+            denied_hosts: Vec::new(),
+            ports: Some([80, 443].into()),
+        }
+    }
+
+    /// The opt-out for development and tests: every address and every port but those denied.
+    #[must_use]
+    pub fn allow_private_networks(mut self) -> Self {
+        self.private = true;
+        self.ports = None;
+        self
+    }
+
+    /// Admits the addresses of a network that would be refused.
+    #[must_use]
+    pub fn allow_network(mut self, network: IpNet) -> Self {
+        self.allowed_networks.push(network);
+        self
+    }
+
+    /// Refuses the addresses of a network, your own public ones for example.
+    #[must_use]
+    pub fn deny_network(mut self, network: IpNet) -> Self {
+        self.denied_networks.push(network);
+        self
+    }
+
+    /// Admits a host whatever its addresses (denied networks excepted): `hooks.internal`, or
+    /// `*.internal` for all names below it.
+    #[must_use]
+    pub fn allow_host(mut self, pattern: &str) -> Self {
+        self.allowed_hosts.push(normal(pattern));
+        self
+    }
+
+    /// Refuses a host by name: `git.example`, or `*.example` for all names below it.
+    #[must_use]
+    pub fn deny_host(mut self, pattern: &str) -> Self {
+        self.denied_hosts.push(normal(pattern));
+        self
+    }
+
+    /// Admits a port beside 80 and 443.
+    #[must_use]
+    pub fn allow_port(mut self, port: u16) -> Self {
+        if let Some(ports) = &mut self.ports {
+            ports.insert(port);
+        }
+        self
+    }
+
+    /// Admits every port.
+    #[must_use]
+    pub fn allow_any_port(mut self) -> Self {
+        self.ports = None;
+        self
+    }
+
+    /// Refuses `http://`. Default: both schemes.
+    #[must_use]
+    pub const fn https_only(mut self) -> Self {
+        self.https_only = true;
+        self
+    }
+
+    /// Checks a host name or IP literal, as it stands in a URL.
+    ///
+    /// # Errors
+    ///
+    /// A [`Refused`] that says why.
+    pub fn check_host(&self, host: &str) -> Result<(), Refused> {
+        let host = normal(host);
+        if self.denied_hosts.iter().any(|p| fits(p, &host)) {
+            return Err(Refused::Host);
+        }
+        match literal(&host) {
+            Some(address) => self.check_address_of(&host, address),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks a port.
+    ///
+    /// # Errors
+    ///
+    /// A [`Refused`] that says why.
+    pub fn check_port(&self, port: u16) -> Result<(), Refused> {
+        match &self.ports {
+            Some(ports) if !ports.contains(&port) => Err(Refused::Port(port)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks an address, whatever the name that led to it.
+    ///
+    /// # Errors
+    ///
+    /// A [`Refused`] that says why.
+    pub fn check_address(&self, address: IpAddr) -> Result<(), Refused> {
+        if self.denied_networks.iter().any(|n| n.contains(&address)) {
+            return Err(Refused::Denied);
+        }
+        if self.private || self.allowed_networks.iter().any(|n| n.contains(&address)) {
+            return Ok(());
+        }
+        networks::special(address).map_or(Ok(()), |what| Err(Refused::Address(what)))
+    }
+
+    /// Checks an address to which this host name led.
+    pub(crate) fn check_address_of(&self, host: &str, address: IpAddr) -> Result<(), Refused> {
+        let checked = self.check_address(address);
+        let host = normal(host);
+        match checked {
+            Err(Refused::Address(_)) if self.allowed_hosts.iter().any(|p| fits(p, &host)) => Ok(()),
+            checked => checked,
+        }
+    }
+
+    pub(crate) const fn requires_https(&self) -> bool {
+        self.https_only
+    }
+}
+
+/// Why the guard refuses. It names no address: the text can end where a stranger reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The URL is not `https`.
+    Scheme,
+    /// The host is on the deny list.
+    Host,
+    /// The port is not allowed.
+    Port(u16),
+    /// The address is on the deny list.
+    Denied,
+    /// The address is special: what it is.
+    Address(&'static str),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scheme => f.write_str("the address guard requires https"),
+            Self::Host => f.write_str("the address guard denies this host"),
+            Self::Port(port) => write!(f, "the address guard doesn't allow port {port}"),
+            Self::Denied => f.write_str("the address guard denies this network"),
+            Self::Address(what) => write!(f, "the address guard refuses {what} addresses"),
+        }
+    }
+}
+
+impl StdError for Refused {}
+
+/// Lower case, without the dot of the root.
+fn normal(host: &str) -> String {
+    host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
+}
+
+fn fits(pattern: &str, host: &str) -> bool {
+    match pattern.strip_prefix('*') {
+        Some(suffix) => host.len() > suffix.len() && host.ends_with(suffix),
+        None => host == pattern,
+    }
+}
+
+fn literal(host: &str) -> Option<IpAddr> {
+    let inner = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+    inner.unwrap_or(host).parse().ok()
+}

@@ -1,0 +1,28 @@
+//! Secrets: typed, parsed strictly, never printed, wiped from memory when dropped.
+
+mod hmac_key;
+mod shared;
+mod standard;
+
+pub(crate) use hmac_key::{HmacKey, same_code};
+pub use shared::{MIN_SHARED_SECRET, SharedSecret};
+pub use standard::StandardSecret;
+
+use outbox_core::Error;
+
+/// What every secret refuses, whatever its scheme: nothing, and white space around it (the usual
+/// trace of a paste or of a file's last line).
+pub(crate) fn check_text(text: &str) -> Result<(), Error> {
+    if text.is_empty() {
+        return Err(refused("is empty"));
+    }
+    if text.trim() != text {
+        return Err(refused("has white space around it; remove it"));
+    }
+    Ok(())
+}
+
+/// A secret that is refused. The text never quotes the secret.
+pub(crate) fn refused(problem: impl std::fmt::Display) -> Error {
+    Error::invalid_config("secret", problem)
+}
