@@ -2,6 +2,8 @@
 
 mod claim;
 pub mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod dead_letters;
 mod delivery_error;
 mod destinations;

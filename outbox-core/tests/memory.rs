@@ -10,7 +10,10 @@ use outbox_core::{
 };
 
 fn request(rows: u32) -> ClaimRequest {
-    ClaimRequest::new(NonZeroU32::new(rows).unwrap(), Duration::from_secs(30))
+    ClaimRequest::new(
+        NonZeroU32::MIN.saturating_add(rows - 1),
+        Duration::from_secs(30),
+    )
 }
 
 fn event(key: Option<&str>) -> NewEvent {

@@ -66,7 +66,8 @@ pub(super) struct Lane {
     pub(super) leased: usize,
     pub(super) dead: BTreeSet<i64>,
     pub(super) blocked: bool,
-    ready: Option<Micros>,
+    /// Its place in the queue: lanes line up as they become ready.
+    ready: Option<i64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,8 +77,8 @@ pub(super) struct Held {
     pub(super) reason: String,
 }
 
-/// A queue's entries: rows by (time, seq), lanes by (time, lane).
-pub(super) type Queue = BTreeSet<(Micros, i64)>;
+/// A queue's entries: rows by (time, seq), lanes by (turn, lane).
+pub(super) type Queue = BTreeSet<(i64, i64)>;
 
 #[derive(Debug, Default)]
 pub(super) struct Dest {
@@ -130,6 +131,7 @@ pub(super) struct State {
     pub(super) lanes: HashMap<i64, Lane>,
     pub(super) lane_index: HashMap<(usize, String), i64>,
     last_lane: i64,
+    last_turn: i64,
     /// Destinations that a claim can take from, for each shape.
     pub(super) active: [BTreeSet<usize>; 3],
     pub(super) cursor: [usize; 3],
@@ -367,7 +369,6 @@ impl State {
     /// Lists a lane for claims, or takes it off the list, by the state of its rows; forgets it when
     /// nothing is left of it.
     pub(super) fn refresh(&mut self, id: i64) {
-        let now = self.now;
         let Some(lane) = self.lanes.get_mut(&id) else {
             return;
         };
@@ -379,8 +380,9 @@ impl State {
         let queue = &mut self.dests[dest].queues[Shape::Keyed.index()];
         match lane.ready {
             None if ready => {
-                lane.ready = Some(now);
-                queue.insert((now, id));
+                self.last_turn += 1;
+                lane.ready = Some(self.last_turn);
+                queue.insert((self.last_turn, id));
             }
             Some(since) if !ready => {
                 lane.ready = None;
