@@ -1,0 +1,466 @@
+//! The supervisor: order, budgets, faults, and two runtimes.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
+
+mod sim;
+
+use std::future::pending;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::FutureExt;
+use outbox_core::{
+    Budgets, Observer, OnFailure, ShutdownCause, Spawn, Supervisor, SupervisorBuilder, TaskEnd,
+    Timer, Transition,
+};
+use sim::Sim;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What happened, in order.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    fn note(&self, what: impl Into<String>) {
+        self.0.lock().unwrap().push(what.into());
+    }
+
+    fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Observer for Log {
+    fn on(&self, transition: &Transition<'_>) {
+        match transition {
+            Transition::TaskEnded { name, end } => self.note(format!("{name} {}", end.as_str())),
+            Transition::ShutdownBegan => self.note("begin"),
+            Transition::ShutdownFinished { took, abandoned } => {
+                self.note(format!("end {took:?} {abandoned}"));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn fault(text: &str) {
+    panic!("{text}");
+}
+
+fn supervisor(sim: &Sim) -> SupervisorBuilder {
+    Supervisor::builder(sim.clone(), sim.clone())
+}
+
+mod order {
+    use super::*;
+
+    #[test]
+    fn is_readiness_then_work_then_servers_then_hooks_one_by_one() {
+        let (sim, log) = (Sim::new(), Log::default());
+        let (work, server, broker, pool) = (log.clone(), log.clone(), log.clone(), log.clone());
+        let (work_sim, server_sim, broker_sim) = (sim.clone(), sim.clone(), sim.clone());
+        let supervisor = supervisor(&sim)
+            .task("relay", move |stop| async move {
+                stop.await;
+                work.note("relay stops");
+                work_sim.sleep(3 * SECOND).await;
+            })
+            .drain("http", move || async move {
+                server.note("http drains");
+                server_sim.sleep(2 * SECOND).await;
+            })
+            .close("broker", move || async move {
+                broker_sim.sleep(SECOND).await;
+                broker.note("broker closes");
+            })
+            .close("pool", move || async move { pool.note("pool closes") })
+            .observer(log.clone())
+            .build()
+            .unwrap();
+        let readiness = supervisor.readiness();
+        assert!(!readiness.is_ready());
+
+        let (asked, signal_log) = (readiness.clone(), log.clone());
+        let shutdown_sim = sim.clone();
+        let report = sim.run(supervisor.run(async move {
+            shutdown_sim.sleep(10 * SECOND).await;
+            signal_log.note(format!("signal, ready: {}", asked.is_ready()));
+        }));
+
+        let expected = [
+            "signal, ready: true",
+            "begin",
+            "relay stops",
+            "http drains",
+            "http finished",
+            "relay finished",
+            "broker closes",
+            "broker finished",
+            "pool closes",
+            "pool finished",
+            "end 4s 0",
+        ];
+        assert_eq!(log.all(), expected);
+        assert!(report.is_clean());
+        assert!(!readiness.is_ready());
+        assert_eq!(report.cause, ShutdownCause::Signal);
+        assert_eq!(report.took, 4 * SECOND);
+        assert_eq!(report.task("relay").unwrap().took, 3 * SECOND);
+        assert_eq!(report.task("http").unwrap().took, 2 * SECOND);
+    }
+
+    #[test]
+    fn readiness_is_false_for_the_notice_before_anything_stops() {
+        let sim = Sim::new();
+        let mut budgets = Budgets::default();
+        budgets.notice = 5 * SECOND;
+        let (timer, began) = (sim.clone(), sim.now());
+        let stopped = Arc::new(Mutex::new(None));
+        let seen = Arc::clone(&stopped);
+        let supervisor = supervisor(&sim)
+            .task("relay", move |stop| async move {
+                stop.await;
+                *seen.lock().unwrap() = Some(timer.now() - began);
+            })
+            .budgets(budgets)
+            .build()
+            .unwrap();
+        let readiness = supervisor.readiness();
+        let probed = Arc::new(Mutex::new(None));
+        let (prober, answer) = (sim.clone(), Arc::clone(&probed));
+        let probe = async move {
+            prober.sleep(SECOND).await;
+            *answer.lock().unwrap() = Some(readiness.is_ready());
+        };
+        sim.spawn(probe.boxed());
+        let report = sim.run(supervisor.run(async {}));
+        assert_eq!(*probed.lock().unwrap(), Some(false));
+        assert_eq!(*stopped.lock().unwrap(), Some(5 * SECOND));
+        assert!(report.is_clean());
+    }
+}
+
+mod budget {
+    use super::*;
+
+    #[test]
+    fn of_twenty_seconds_bounds_work_that_ignores_its_signal() {
+        let sim = Sim::new();
+        let supervisor = supervisor(&sim)
+            .task("deaf", |_| pending::<()>())
+            .task("polite", |stop| stop)
+            .close("pool", || async {})
+            .build()
+            .unwrap();
+        let report = sim.run(supervisor.run(async {}));
+        assert_eq!(report.took, 21 * SECOND);
+        assert_eq!(report.task("deaf").unwrap().end, TaskEnd::Abandoned);
+        assert_eq!(report.task("polite").unwrap().end, TaskEnd::Finished);
+        assert_eq!(report.task("pool").unwrap().end, TaskEnd::Finished);
+        assert_eq!(report.abandoned(), 1);
+    }
+
+    #[test]
+    fn lets_a_task_leave_by_its_abort_signal_before_it_is_dropped() {
+        let (sim, log) = (Sim::new(), Log::default());
+        let note = log.clone();
+        let supervisor = supervisor(&sim)
+            .task("relay", move |stop| async move {
+                stop.aborted().await;
+                note.note("leaves");
+            })
+            .build()
+            .unwrap();
+        let report = sim.run(supervisor.run(async {}));
+        assert_eq!(log.all(), ["leaves"]);
+        assert_eq!(report.task("relay").unwrap().end, TaskEnd::Abandoned);
+        assert_eq!(report.took, 20 * SECOND);
+    }
+
+    #[test]
+    fn of_the_whole_bounds_everything_however_many_hooks_hang() {
+        let sim = Sim::new();
+        let mut builder = supervisor(&sim)
+            .task("deaf", |_| pending::<()>())
+            .server("http", |_| pending::<()>());
+        for hook in 0..20 {
+            builder = builder.close(format!("hook {hook}"), pending::<()>);
+        }
+        let report = sim.run(builder.build().unwrap().run(async {}));
+        assert_eq!(report.took, 60 * SECOND);
+        assert_eq!(report.abandoned(), 22);
+    }
+
+    #[test]
+    fn that_cannot_be_kept_is_refused() {
+        let mut budgets = Budgets::default();
+        budgets.work = 61 * SECOND;
+        let error = supervisor(&Sim::new())
+            .budgets(budgets)
+            .build()
+            .unwrap_err();
+        let text = "setting `budgets.work` ends 61s after the begin; the total is 60s";
+        assert_eq!(error.to_string(), text);
+        let twice = supervisor(&Sim::new())
+            .task("a", |s| s)
+            .close("a", || async {});
+        assert!(twice.build().unwrap_err().to_string().contains("unique"));
+    }
+}
+
+mod abort {
+    use super::*;
+
+    #[test]
+    fn by_a_second_signal_ends_the_patience_and_leaves_hooks_out() {
+        let (sim, log) = (Sim::new(), Log::default());
+        let note = log.clone();
+        let supervisor = supervisor(&sim)
+            .task("deaf", |_| pending::<()>())
+            .close("pool", move || async move { note.note("closed") })
+            .build()
+            .unwrap();
+        let second = sim.sleep(2 * SECOND);
+        let report = sim.run(supervisor.run_until(async {}, second));
+        assert!(report.aborted);
+        assert_eq!(report.took, 3 * SECOND);
+        assert_eq!(report.abandoned(), 2);
+        assert_eq!(log.all(), [""; 0]);
+    }
+
+    #[test]
+    fn during_a_hook_ends_it() {
+        let sim = Sim::new();
+        let builder = supervisor(&sim).close("pool", pending::<()>);
+        let second = sim.sleep(2 * SECOND);
+        let report = sim.run(builder.build().unwrap().run_until(async {}, second));
+        assert!(report.aborted);
+        assert_eq!(report.took, 2 * SECOND);
+    }
+
+    #[test]
+    fn without_a_shutdown_before_it_stops_all_the_same() {
+        let sim = Sim::new();
+        let builder = supervisor(&sim).task("relay", |stop| stop);
+        let report = sim.run(builder.build().unwrap().run_until(pending(), async {}));
+        assert_eq!(report.cause, ShutdownCause::Abort);
+        assert!(report.aborted);
+    }
+}
+
+mod fault {
+    use super::*;
+
+    fn faulty(sim: &Sim, log: &Log) -> SupervisorBuilder {
+        let timer = sim.clone();
+        supervisor(sim)
+            .task("panics", move |_| async move {
+                timer.sleep(SECOND).await;
+                fault("out of ideas");
+            })
+            .task("panics at once", |_| -> std::future::Ready<()> {
+                panic!("no future")
+            })
+            .task("fails", |_| async { Err::<(), _>("no such table") })
+            .task("lives", |stop| stop)
+            .observer(log.clone())
+    }
+
+    #[test]
+    fn in_one_task_is_reported_and_kills_no_other() {
+        let (sim, log) = (Sim::new(), Log::default());
+        let supervisor = faulty(&sim, &log).build().unwrap();
+        let readiness = supervisor.readiness();
+        let shutdown = sim
+            .sleep(60 * SECOND)
+            .map(move |()| assert!(readiness.is_ready()));
+        let report = sim.run(supervisor.run(shutdown));
+        let end = |name| report.task(name).unwrap().end.clone();
+        assert_eq!(end("panics"), TaskEnd::Panicked("out of ideas".into()));
+        assert_eq!(end("panics at once"), TaskEnd::Panicked("no future".into()));
+        assert_eq!(end("fails"), TaskEnd::Failed("no such table".into()));
+        assert_eq!(end("lives"), TaskEnd::Finished);
+        assert_eq!(report.took, Duration::ZERO);
+        let expected = [
+            "panics at once panicked",
+            "fails failed",
+            "panics panicked",
+            "begin",
+        ];
+        assert_eq!(log.all()[..4], expected);
+    }
+
+    #[test]
+    fn takes_readiness_or_the_process_down_where_asked_to() {
+        let (sim, log) = (Sim::new(), Log::default());
+        let supervisor = faulty(&sim, &log)
+            .on_failure(OnFailure::Unready)
+            .build()
+            .unwrap();
+        let readiness = supervisor.readiness();
+        let shutdown = sim
+            .sleep(60 * SECOND)
+            .map(move |()| assert!(!readiness.is_ready()));
+        assert_eq!(
+            sim.run(supervisor.run(shutdown)).cause,
+            ShutdownCause::Signal
+        );
+
+        let supervisor = faulty(&sim, &log)
+            .on_failure(OnFailure::Shutdown)
+            .build()
+            .unwrap();
+        let report = sim.run(supervisor.run(pending()));
+        assert_eq!(report.cause, ShutdownCause::Task("panics at once".into()));
+    }
+
+    #[test]
+    fn of_an_observer_or_a_hook_has_no_effect() {
+        struct Broken;
+        impl Observer for Broken {
+            fn on(&self, _: &Transition<'_>) {
+                panic!("observer");
+            }
+        }
+        let sim = Sim::new();
+        let supervisor = supervisor(&sim)
+            .close("first", || async { fault("hook") })
+            .close("second", || async {})
+            .observer(Broken)
+            .build()
+            .unwrap();
+        let report = sim.run(supervisor.run(async {}));
+        assert_eq!(
+            report.task("first").unwrap().end,
+            TaskEnd::Panicked("hook".into())
+        );
+        assert_eq!(report.task("second").unwrap().end, TaskEnd::Finished);
+    }
+}
+
+mod drop {
+    use super::*;
+
+    struct OnDrop(Log);
+
+    impl Drop for OnDrop {
+        fn drop(&mut self) {
+            self.0.note("dropped");
+        }
+    }
+
+    fn with_guard(builder: SupervisorBuilder, log: &Log) -> Supervisor {
+        let guard = OnDrop(log.clone());
+        let builder = builder.task("deaf", move |_| async move {
+            let _guard = guard;
+            pending::<()>().await;
+        });
+        builder.build().unwrap()
+    }
+
+    #[test]
+    fn of_the_future_takes_the_tasks_with_it() {
+        let (sim, log) = (Sim::new(), Log::default());
+        let supervisor = with_guard(supervisor(&sim), &log);
+        let readiness = supervisor.readiness();
+        let timer = sim.clone();
+        sim.run(async {
+            let run = std::pin::pin!(supervisor.run(pending()));
+            let later = timer.sleep(SECOND);
+            futures::future::select(run, later).await;
+        });
+        sim.run(sim.sleep(SECOND));
+        assert_eq!(log.all(), ["dropped"]);
+        assert!(!readiness.is_ready());
+    }
+
+    #[test]
+    fn of_a_supervisor_that_never_ran_drops_its_tasks() {
+        let (sim, log) = (Sim::new(), Log::default());
+        std::mem::drop(with_guard(supervisor(&sim), &log));
+        assert_eq!(log.all(), ["dropped"]);
+    }
+
+    #[test]
+    fn of_the_runtimes_tasks_is_reported() {
+        let (sim, log) = (Sim::new(), Log::default());
+        let supervisor = with_guard(supervisor(&sim), &log);
+        let killer = sim.clone();
+        let shutdown = async move {
+            killer.sleep(SECOND).await;
+            killer.kill_tasks();
+        };
+        let report = sim.run(supervisor.run(shutdown));
+        assert_eq!(report.task("deaf").unwrap().end, TaskEnd::Abandoned);
+        assert_eq!(report.took, Duration::ZERO);
+    }
+}
+
+mod runtime {
+    use super::*;
+    use outbox_core::{TokioSpawn, TokioTimer};
+
+    fn tasks(builder: SupervisorBuilder) -> Supervisor {
+        let builder = builder
+            .task("relay", |stop| stop)
+            .task("panics", |_| async { fault("out of ideas") })
+            .drain("http", || async {})
+            .close("pool", || async {});
+        builder.build().unwrap()
+    }
+
+    fn check(report: &outbox_core::ShutdownReport) {
+        assert_eq!(report.abandoned(), 0);
+        let panicked = TaskEnd::Panicked("out of ideas".into());
+        assert_eq!(report.task("panics").unwrap().end, panicked);
+        assert_eq!(report.task("relay").unwrap().end, TaskEnd::Finished);
+    }
+
+    #[tokio::test]
+    async fn tokio_with_one_thread_runs_it() {
+        check(
+            &tasks(Supervisor::builder(TokioSpawn, TokioTimer))
+                .run(async {})
+                .await,
+        );
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn tokio_with_two_threads_runs_it() {
+        check(
+            &tasks(Supervisor::builder(TokioSpawn, TokioTimer))
+                .run(async {})
+                .await,
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tokio_keeps_the_budgets_by_its_own_clock() {
+        let builder = Supervisor::builder(TokioSpawn, TokioTimer).task("deaf", |_| pending::<()>());
+        let report = builder.build().unwrap().run(async {}).await;
+        assert!(report.took >= 21 * SECOND && report.took < 22 * SECOND);
+    }
+
+    #[test]
+    fn smol_runs_it() {
+        struct SmolSpawn;
+        impl Spawn for SmolSpawn {
+            fn spawn(&self, task: futures::future::BoxFuture<'static, ()>) {
+                smol::spawn(task).detach();
+            }
+        }
+        struct SmolTimer;
+        impl Timer for SmolTimer {
+            #[expect(clippy::disallowed_methods, reason = "a timer is the seam")]
+            fn now(&self) -> std::time::Instant {
+                std::time::Instant::now()
+            }
+            fn sleep(&self, d: Duration) -> futures::future::BoxFuture<'static, ()> {
+                smol::Timer::after(d).map(std::mem::drop).boxed()
+            }
+        }
+        let supervisor = tasks(Supervisor::builder(SmolSpawn, SmolTimer));
+        check(&smol::block_on(supervisor.run(async {})));
+    }
+}
