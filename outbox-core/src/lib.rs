@@ -22,6 +22,7 @@ mod memory;
 pub mod mock;
 mod new_event;
 mod observe;
+mod relay;
 mod retry;
 mod rt;
 mod schedule;
@@ -31,6 +32,7 @@ mod store;
 mod supervisor;
 mod text;
 mod transport;
+mod wake;
 
 /// The attribute that implementations of this crate's traits need.
 pub use async_trait::async_trait;
@@ -57,6 +59,7 @@ pub use maintenance::{Count, Maintenance, Prune, Pruned, Stats};
 pub use memory::{MemoryStore, MemoryTx, Retention};
 pub use new_event::{NewEvent, TypedEvent};
 pub use observe::{Observer, Transition};
+pub use relay::{Relay, RelayBuilder, Report};
 pub use retry::{Backoff, FailedAttempt, Jitter, RetryDecision, RetryPolicy};
 pub use rt::{Spawn, Timer};
 #[cfg(feature = "tokio")]
@@ -74,6 +77,7 @@ pub use supervisor::{
 };
 pub use text::{MAX_ERROR_TEXT, error_text};
 pub use transport::{Delivery, Phase, Receipt, Transport};
+pub use wake::{Poke, Wake};
 
 #[cfg(feature = "mock")]
 pub use {

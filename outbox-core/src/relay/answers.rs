@@ -1,0 +1,282 @@
+//! What the store's answers lead to.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use super::calls::{Answer, Orphan, What};
+use super::driver::Driver;
+use super::runs::{Held, Run};
+use super::settings::later;
+use super::settles::Batch;
+use super::slots::State;
+use super::stage::{Mode, Stage};
+use crate::{
+    Claim, Claimed, DeathReason, Error, ErrorKind, Lease, LeaseStatus, Outcome, Settlement,
+    Transition, Undecodable, error_text,
+};
+
+impl Driver<'_> {
+    pub(super) fn answer(&mut self, answer: Answer) {
+        let Answer { sent, what } = answer;
+        let now = self.now();
+        match what {
+            What::Claim {
+                token,
+                asked,
+                result,
+            } => match result {
+                Ok(claim) => {
+                    self.store_answered(sent, now);
+                    self.claimed(claim, asked, sent, now);
+                }
+                Err(error) => {
+                    let until = later(sent, self.settings().lease);
+                    self.claim_failed(Orphan { token, until }, error, sent, now);
+                }
+            },
+            What::Settle { batch, result } => match result {
+                Ok(statuses) => {
+                    self.store_answered(sent, now);
+                    self.settled(&batch, &statuses, sent, now);
+                }
+                Err(error) => self.settle_failed(batch, &error, sent, now),
+            },
+            What::Extend { leases, result } => {
+                self.keeper.answered();
+                match result {
+                    Ok(statuses) => {
+                        self.store_answered(sent, now);
+                        self.extended(&leases, &statuses, sent);
+                    }
+                    Err(error) => {
+                        self.keeper.hurry();
+                        self.store_failed("extend", &error, sent, now);
+                    }
+                }
+            }
+            What::ReleaseClaim { orphan, result } => match result {
+                Ok(events) => {
+                    self.store_answered(sent, now);
+                    if events > 0 {
+                        self.pacing.nudge();
+                    }
+                }
+                Err(error) => {
+                    if error.is_retryable() && orphan.until > now && self.stage.tries_again() {
+                        self.orphans.push(orphan);
+                    }
+                    self.store_failed("release_claim", &error, sent, now);
+                }
+            },
+            What::Hold { wish, result } => match result {
+                Ok(()) => self.store_answered(sent, now),
+                Err(error) if error.is_retryable() => {
+                    let newer = |w: &&super::calls::HoldWish| w.destination == wish.destination;
+                    let superseded = self.holds.iter().find(newer).is_some();
+                    if wish.until > now && !superseded && self.stage.tries_again() {
+                        self.holds.push(wish);
+                    }
+                    self.store_failed("hold", &error, sent, now);
+                }
+                Err(error) => {
+                    tracing::warn!(error = %report(&error), "a hold was refused; only this relay pauses");
+                }
+            },
+        }
+    }
+
+    fn claimed(&mut self, claim: Claim, asked: usize, sent: Instant, now: Instant) {
+        let events = claim.events.len() + claim.undecodable.len();
+        self.pacing.answered(asked, events, claim.next_due, now);
+        let took = now.saturating_duration_since(sent);
+        self.watch.tell(&Transition::Claimed { events, took });
+        if events > 0 {
+            self.keeper.holds(sent);
+        }
+        for row in claim.undecodable {
+            self.undecodable(&row, now);
+        }
+        for run in runs(claim.events, sent) {
+            self.held_bytes += run.held().map(Held::bytes).sum::<u64>();
+            self.place(run, now);
+        }
+        let idle = events == 0 && self.quiet && self.pacing.empties() >= 2;
+        let enough = match self.mode {
+            Mode::Forever => false,
+            Mode::Once => true,
+            Mode::UntilIdle => idle,
+        };
+        if enough && self.stage.claims() {
+            self.stage = Stage::Finishing;
+        }
+    }
+
+    fn undecodable(&mut self, row: &Undecodable, now: Instant) {
+        let (lease, reason) = (row.lease, DeathReason::Undecodable);
+        let error = error_text(&row.problem);
+        self.watch.tell(&Transition::Dead {
+            event: None,
+            lease,
+            took: None,
+            reason,
+            error: &error,
+        });
+        let dead = Outcome::Dead { reason, error };
+        self.settles.push(Settlement::new(lease, dead), true, now);
+    }
+
+    fn claim_failed(&mut self, orphan: Orphan, error: Error, sent: Instant, now: Instant) {
+        self.pacing.failed();
+        let certain = [
+            ErrorKind::Schema,
+            ErrorKind::Unsupported,
+            ErrorKind::InvalidConfig,
+        ];
+        if !certain.contains(&error.kind()) {
+            self.orphans.push(orphan);
+        }
+        self.store_failed("claim", &error, sent, now);
+        if self.mode != Mode::Forever && self.stage.claims() {
+            self.stage = Stage::Finishing;
+            self.error = Some(error);
+        }
+    }
+
+    fn settled(&mut self, batch: &Batch, statuses: &[LeaseStatus], sent: Instant, now: Instant) {
+        let events = batch.entries.len();
+        self.settles.answered(events);
+        let mut released = 0;
+        for (index, settlement) in batch.entries.iter().enumerate() {
+            let outcome = &settlement.outcome;
+            match statuses.get(index).unwrap_or(&LeaseStatus::Unknown) {
+                LeaseStatus::Ours => {
+                    released += usize::from(*outcome == Outcome::Release);
+                    self.report.count(outcome);
+                    if let Outcome::Retry { after, .. } | Outcome::Defer { after, .. } = outcome {
+                        self.pacing.no_later_than(later(now, *after));
+                    }
+                }
+                LeaseStatus::Lost => self.lost(settlement.lease),
+                // Most likely settled by this very call, whose first answer was lost.
+                LeaseStatus::Unknown => {
+                    if matches!(outcome, Outcome::Published | Outcome::Dead { .. }) {
+                        self.report.count(outcome);
+                    }
+                }
+            }
+        }
+        if batch.keyed {
+            self.pacing.nudge();
+        }
+        let took = now.saturating_duration_since(sent);
+        self.watch.tell(&Transition::Settled { events, took });
+        if released > 0 {
+            self.watch.tell(&Transition::Released { events: released });
+        }
+    }
+
+    fn lost(&mut self, lease: Lease) {
+        self.report.lost += 1;
+        self.watch.tell(&Transition::LeaseLost { lease });
+    }
+
+    fn settle_failed(&mut self, batch: Batch, error: &Error, sent: Instant, now: Instant) {
+        if !self.stage.tries_again() {
+            self.settles.give_up();
+            self.store_failed("settle", error, sent, now);
+        } else if error.is_retryable() {
+            self.settles.again(batch);
+            self.store_failed("settle", error, sent, now);
+        } else {
+            let seq = batch.entries.first().map(|entry| entry.lease.seq);
+            if self
+                .settles
+                .refused(batch, self.settings().store_retry, now)
+            {
+                let error = report(error);
+                tracing::error!(seq, error, "the store refuses to settle an event");
+            }
+        }
+    }
+
+    fn extended(&mut self, leases: &[Lease], statuses: &[LeaseStatus], sent: Instant) {
+        let unknown = std::iter::repeat(&LeaseStatus::Unknown);
+        let statuses: HashMap<_, _> = leases.iter().zip(statuses.iter().chain(unknown)).collect();
+        let mut lost = Vec::new();
+        let mut ready = Vec::new();
+        for (index, work) in self.slots.works_mut() {
+            for held in work.run.held_mut() {
+                match statuses.get(&held.claimed.lease) {
+                    Some(LeaseStatus::Ours) => held.since = sent,
+                    Some(_) if !held.lost => {
+                        held.lost = true;
+                        lost.push(held.claimed.lease);
+                    }
+                    _ => {}
+                }
+            }
+            if matches!(work.state, State::Stale)
+                && statuses.contains_key(&work.run.head.claimed.lease)
+            {
+                work.state = State::Fresh;
+                ready.push(index);
+            }
+        }
+        self.keeper.holds(sent);
+        for lease in lost {
+            self.watch.tell(&Transition::LeaseLost { lease });
+        }
+        for index in ready {
+            self.advance(index);
+        }
+    }
+
+    pub(super) fn store_answered(&mut self, sent: Instant, now: Instant) {
+        if let Some(outage) = self.health.answered(sent, now) {
+            tracing::info!(?outage, "the store answers again");
+            self.watch.tell(&Transition::StoreUp { outage });
+        }
+    }
+
+    fn store_failed(&mut self, call: &str, error: &Error, sent: Instant, now: Instant) {
+        if self.health.failed(error, sent, now) {
+            let text = report(error);
+            tracing::error!(call, error = text, "the store fails; the relay tries on");
+            self.watch.tell(&Transition::StoreDown { error });
+        }
+    }
+}
+
+/// The events as runs, in the order of their heads.
+fn runs(events: Vec<Claimed>, sent: Instant) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::with_capacity(events.len());
+    let mut keys: HashMap<(String, String), usize> = HashMap::new();
+    for claimed in events {
+        if let Some(last) = runs.last_mut().filter(|run| run.takes(&claimed)) {
+            last.tail.push_back(Held::new(claimed, sent));
+            continue;
+        }
+        if let Some(key) = &claimed.event.key {
+            let name = (claimed.event.destination.clone(), key.clone());
+            if let Some(index) = keys.get(&name) {
+                runs[*index].tail.push_back(Held::new(claimed, sent));
+                continue;
+            }
+            keys.insert(name, runs.len());
+        }
+        runs.push(Run::of(Held::new(claimed, sent)));
+    }
+    runs
+}
+
+/// This level and its causes in one line.
+fn report(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,126 @@
+//! What follows from an attempt: a pure function of the event, the policy and the error.
+
+use std::time::Duration;
+
+use super::contain::contained;
+use crate::{
+    Backoff, Claimed, DeathReason, DeliveryError, DeliveryErrorKind, FailedAttempt, Outcome,
+    RetryDecision, RetryPolicy, error_text,
+};
+
+/// How long an attempt that was not made is put off, where nobody said.
+const DEFER: Duration = Duration::from_secs(1);
+
+/// What follows from a failed attempt.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub(super) outcome: Outcome,
+    /// Leave the destination alone for this long, in this relay.
+    pub(super) pause: Option<Duration>,
+    /// Tell every relay so.
+    pub(super) shared: bool,
+}
+
+impl Verdict {
+    const fn only(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            pause: None,
+            shared: false,
+        }
+    }
+}
+
+/// Why a claimed event must not be delivered at all.
+pub(super) fn undeliverable(
+    policy: &dyn RetryPolicy,
+    claimed: &Claimed,
+) -> Option<(DeathReason, String)> {
+    if claimed.expired {
+        return Some((
+            DeathReason::Expired,
+            "expired before it was delivered".into(),
+        ));
+    }
+    let attempts = claimed.event.attempts;
+    // Only an event that was claimed more than once can be over a limit of at least one.
+    if attempts <= 1 {
+        return None;
+    }
+    let limit = limit(policy, claimed);
+    (attempts > limit).then(|| {
+        let last = claimed.event.last_error.as_deref().unwrap_or("none");
+        let error =
+            format!("claimed {attempts} times, at most {limit} allowed; last error: {last}");
+        (DeathReason::AttemptsExhausted, error_text(&error))
+    })
+}
+
+/// What becomes of the event after this error.
+pub(super) fn failed(
+    policy: &dyn RetryPolicy,
+    claimed: &Claimed,
+    age: Duration,
+    error: &DeliveryError,
+) -> Verdict {
+    let text = error_text(&error.report());
+    match error.kind() {
+        DeliveryErrorKind::Permanent(reason) => Verdict::only(Outcome::Dead {
+            reason,
+            error: text,
+        }),
+        DeliveryErrorKind::NotAttempted => {
+            let after = error.retry_after().unwrap_or(DEFER);
+            Verdict {
+                outcome: Outcome::Defer {
+                    after,
+                    reason: text,
+                },
+                pause: Some(after),
+                shared: false,
+            }
+        }
+        DeliveryErrorKind::Transient => Verdict::only(retry(policy, claimed, age, error, text).0),
+        DeliveryErrorKind::Throttled => {
+            let (outcome, after) = retry(policy, claimed, age, error, text);
+            let asked = error.retry_after().or(after).unwrap_or(DEFER);
+            Verdict {
+                outcome,
+                // The policy's cap on what a receiver may ask for goes for the destination too.
+                pause: Some(after.map_or(asked, |after| asked.min(after))),
+                shared: true,
+            }
+        }
+    }
+}
+
+fn retry(
+    policy: &dyn RetryPolicy,
+    claimed: &Claimed,
+    age: Duration,
+    error: &DeliveryError,
+    text: String,
+) -> (Outcome, Option<Duration>) {
+    let dead = |reason, error| (Outcome::Dead { reason, error }, None);
+    if claimed.event.attempts >= limit(policy, claimed) {
+        return dead(DeathReason::AttemptsExhausted, text);
+    }
+    let attempt = FailedAttempt::new(claimed.event.clone(), age);
+    let decision = contained(|| policy.decide(&attempt, error)).unwrap_or_else(|panic| {
+        tracing::error!(panic, "the retry policy panicked; the default one decides");
+        Backoff::exponential().decide(&attempt, error)
+    });
+    match decision {
+        RetryDecision::After(after) => (Outcome::Retry { after, error: text }, Some(after)),
+        RetryDecision::GiveUp(reason) => dead(reason, text),
+    }
+}
+
+fn limit(policy: &dyn RetryPolicy, claimed: &Claimed) -> u32 {
+    let event = &claimed.event;
+    let limit = event.max_attempts.unwrap_or_else(|| {
+        contained(|| policy.max_attempts(event))
+            .unwrap_or_else(|_| RetryPolicy::max_attempts(&Backoff::exponential(), event))
+    });
+    limit.max(1)
+}

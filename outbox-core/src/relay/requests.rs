@@ -1,0 +1,152 @@
+//! Which store calls to make now, and when the next is due.
+
+use std::num::NonZeroU32;
+use std::time::Instant;
+
+use super::calls::{self, Call};
+use super::driver::Driver;
+use super::settings::{later, sooner};
+use super::stage::{Mode, Stage};
+use crate::{ClaimRequest, DestinationFilter};
+
+impl<'a> Driver<'a> {
+    /// Makes every store call that is due.
+    pub(super) fn send_due(&mut self, now: Instant) {
+        if matches!(self.stage, Stage::Aborted { .. }) || !self.may_call(now) {
+            return;
+        }
+        let store = &*self.parts.store;
+        while let Some(batch) = self.settles.next(now, self.hurry()) {
+            self.send(calls::settle(store, batch, now));
+        }
+        while let Some(orphan) = self.orphans.pop() {
+            self.send(calls::release_claim(store, orphan, now));
+        }
+        while let Some(wish) = self.holds.pop() {
+            self.send(calls::hold(store, wish, now));
+        }
+        if self.keeper.due(now).is_some_and(|at| at <= now) {
+            self.extend(now);
+        }
+        if self.mode == Mode::UntilIdle && self.is_quiet() {
+            self.pacing.nudge();
+        }
+        if self.claim_due(now).is_some_and(|at| at <= now) {
+            self.claim(now);
+        }
+    }
+
+    /// When [`send_due`](Self::send_due) has something that it has not now.
+    pub(super) fn calls_due(&self, now: Instant) -> Option<Instant> {
+        if matches!(self.stage, Stage::Aborted { .. }) {
+            return None;
+        }
+        let due = sooner(self.settles.due(), self.keeper.due(now));
+        let due = sooner(due, self.claim_due(now));
+        let waiting = !self.orphans.is_empty() || !self.holds.is_empty() || self.settles.pending();
+        let due = if waiting && !self.may_call(now) {
+            sooner(due, Some(now))
+        } else {
+            due
+        };
+        due.map(|at| self.health.until().map_or(at, |until| at.max(until)))
+    }
+
+    /// Nothing is being delivered or settled.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.slots.busy() == 0 && self.destinations.waiting() == 0 && self.settles.unsettled() == 0
+    }
+
+    /// While closing, each call has its one try whatever the store's health.
+    fn may_call(&self, now: Instant) -> bool {
+        self.health.open(now) || !self.stage.tries_again()
+    }
+
+    fn hurry(&self) -> bool {
+        self.slots.busy() == 0 || !self.stage.tries_again()
+    }
+
+    fn send(&mut self, call: Call<'a>) {
+        self.calls.push(call);
+        self.fresh_call = true;
+    }
+
+    fn extend(&mut self, now: Instant) {
+        let unwanted = {
+            let keeper = &self.keeper;
+            self.destinations
+                .drain_waiting(|_, run| keeper.old(run.head.since, now))
+        };
+        // A destination this slow is better served by whoever has a place for it.
+        for run in unwanted {
+            self.release(run, now);
+        }
+        let waiting = self.destinations.waiting_runs();
+        let leases = self.keeper.collect(&self.slots, waiting, now);
+        if !leases.is_empty() {
+            self.keeper.sent();
+            let lease = self.settings().lease;
+            self.send(calls::extend(&*self.parts.store, leases, lease, now));
+        }
+    }
+
+    /// When to claim; `None` where something else has to happen first.
+    fn claim_due(&self, now: Instant) -> Option<Instant> {
+        let settings = self.settings();
+        let free = settings.concurrency.saturating_sub(self.slots.busy());
+        let backlog = 2 * settings.concurrency.max(settings.settle_batch);
+        let outage = self.health.troubled() && (self.settles.pending() || !self.orphans.is_empty());
+        let blocked = !self.stage.claims()
+            || free == 0
+            || outage
+            || self.settles.unsettled() >= backlog
+            || self.held_bytes >= settings.claim_bytes;
+        if blocked {
+            return None;
+        }
+        let due = self.pacing.due(now)?;
+        // A few free slots are not worth a claim of their own, unless a moment has passed.
+        if free * 4 >= settings.concurrency {
+            return Some(due);
+        }
+        let last = self.pacing.last();
+        Some(last.map_or(due, |last| due.max(later(last, settings.settle_after))))
+    }
+
+    fn claim(&mut self, now: Instant) {
+        let settings = self.settings();
+        self.destinations.tidy(now);
+        let Some(destinations) = self.filter(now) else {
+            return self.pacing.skip(now);
+        };
+        let free = settings.concurrency.saturating_sub(self.slots.busy());
+        let rows = u32::try_from(free.min(settings.batch_size)).unwrap_or(u32::MAX);
+        let rows = NonZeroU32::new(rows).unwrap_or(NonZeroU32::MIN);
+        let mut request = ClaimRequest::new(rows, settings.lease);
+        request.bytes = settings.claim_bytes.saturating_sub(self.held_bytes);
+        request.event_types.clone_from(&settings.event_types);
+        request.destinations = destinations;
+        self.quiet = self.is_quiet();
+        self.pacing.sent(now);
+        self.send(calls::claim(&*self.parts.store, request, now));
+    }
+
+    /// What the relay serves, without the destinations that have no place; `None` where nothing is
+    /// left.
+    fn filter(&mut self, now: Instant) -> Option<DestinationFilter> {
+        let mut excluded = self.destinations.excluded(now);
+        match &self.settings().destinations {
+            filter if excluded.is_empty() => Some(filter.clone()),
+            DestinationFilter::All => Some(DestinationFilter::Except(excluded)),
+            DestinationFilter::Except(list) => {
+                excluded.extend(list.iter().cloned());
+                Some(DestinationFilter::Except(excluded))
+            }
+            DestinationFilter::Only(list) => {
+                let left = list.iter().filter(|name| !excluded.contains(name));
+                let left: Vec<_> = left.cloned().collect();
+                (!left.is_empty()).then_some(DestinationFilter::Only(left))
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Events whose leases this relay holds, and runs of them: one destination, one key, in order.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use crate::Claimed;
+
+/// A claimed event.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) claimed: Claimed,
+    /// A moment before the claim was sent: its age counts from here.
+    pub(super) at: Instant,
+    /// The lease runs from here at least: a moment before the claim (or extension) was sent.
+    pub(super) since: Instant,
+    /// Somebody else has it by now.
+    pub(super) lost: bool,
+}
+
+impl Held {
+    pub(super) const fn new(claimed: Claimed, sent: Instant) -> Self {
+        Self {
+            claimed,
+            at: sent,
+            since: sent,
+            lost: false,
+        }
+    }
+
+    /// How long ago it was enqueued or replayed.
+    pub(super) fn age(&self, now: Instant) -> Duration {
+        let held = now.saturating_duration_since(self.at);
+        self.claimed.age.saturating_add(held)
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.claimed.event.payload.len() as u64
+    }
+}
+
+/// Events that are delivered one after the other, in one slot. Those without a key are alone.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) head: Held,
+    pub(super) tail: VecDeque<Held>,
+}
+
+impl Run {
+    pub(super) fn of(head: Held) -> Self {
+        Self {
+            head,
+            tail: VecDeque::new(),
+        }
+    }
+
+    /// Whether `claimed` goes on from this run's last event.
+    pub(super) fn takes(&self, claimed: &Claimed) -> bool {
+        let head = &self.head.claimed.event;
+        claimed.event.key.is_some()
+            && head.key == claimed.event.key
+            && head.destination == claimed.event.destination
+    }
+
+    pub(super) fn held(&self) -> impl Iterator<Item = &Held> {
+        std::iter::once(&self.head).chain(&self.tail)
+    }
+
+    pub(super) fn held_mut(&mut self) -> impl Iterator<Item = &mut Held> {
+        std::iter::once(&mut self.head).chain(&mut self.tail)
+    }
+
+    pub(super) fn into_held(self) -> impl Iterator<Item = Held> {
+        std::iter::once(self.head).chain(self.tail)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        1 + self.tail.len()
+    }
+}
