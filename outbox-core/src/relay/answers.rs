@@ -10,6 +10,7 @@ use super::settings::later;
 use super::settles::Batch;
 use super::slots::State;
 use super::stage::{Mode, Stage};
+use crate::faults::error_chain;
 use crate::{
     Claim, Claimed, DeathReason, Error, ErrorKind, Lease, LeaseStatus, Outcome, Settlement,
     Transition, Undecodable, error_text,
@@ -79,7 +80,7 @@ impl Driver<'_> {
                     self.store_failed("hold", &error, sent, now);
                 }
                 Err(error) => {
-                    tracing::warn!(error = %report(&error), "a hold was refused; only this relay pauses");
+                    tracing::warn!(error = %error_chain(&error), "a hold was refused; only this relay pauses");
                 }
             },
         }
@@ -193,7 +194,7 @@ impl Driver<'_> {
                 .settles
                 .refused(batch, self.settings().store_retry, now)
             {
-                let error = report(error);
+                let error = error_chain(error);
                 tracing::error!(seq, error, "the store refuses to settle an event");
             }
         }
@@ -240,7 +241,7 @@ impl Driver<'_> {
 
     fn store_failed(&mut self, call: &str, error: &Error, sent: Instant, now: Instant) {
         if self.health.failed(error, sent, now) {
-            let text = report(error);
+            let text = error_chain(error);
             tracing::error!(call, error = text, "the store fails; the relay tries on");
             self.watch.tell(&Transition::StoreDown { error });
         }
@@ -267,16 +268,4 @@ fn runs(events: Vec<Claimed>, sent: Instant) -> Vec<Run> {
         runs.push(Run::of(Held::new(claimed, sent)));
     }
     runs
-}
-
-/// This level and its causes in one line.
-fn report(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

@@ -33,7 +33,6 @@ impl Pacing {
         }
     }
 
-
     /// Claims that came empty, in a row.
     pub(super) const fn empties(&self) -> u32 {
         self.empties

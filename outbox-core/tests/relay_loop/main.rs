@@ -1,0 +1,13 @@
+//! The relay over `MemoryStore`, with tokio's paused clock where time matters.
+
+mod support;
+
+mod building;
+mod delivery;
+mod faults;
+mod idle;
+mod leases;
+mod mocks;
+mod outage;
+mod runtimes;
+mod shutdown;
