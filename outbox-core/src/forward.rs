@@ -86,17 +86,17 @@ forward!(Inbox<C> {
 });
 
 forward!(IdempotencyKeys {
-    async fn begin<'a>(request: &'a BeginKey) -> Result<Begun, Error>;
-    async fn complete<'a>(request: &'a CompleteKey) -> Result<LeaseStatus, Error>;
-    async fn abandon<'a>(key: &'a IdempotencyKey, token: LeaseToken) -> Result<LeaseStatus, Error>;
-    async fn extend<'a>(key: &'a IdempotencyKey, token: LeaseToken, by: Duration) -> Result<LeaseStatus, Error>;
-    async fn prune(rows: u32) -> Result<u64, Error>;
+    async fn begin_key<'a>(request: &'a BeginKey) -> Result<Begun, Error>;
+    async fn complete_key<'a>(request: &'a CompleteKey) -> Result<LeaseStatus, Error>;
+    async fn abandon_key<'a>(key: &'a IdempotencyKey, token: LeaseToken) -> Result<LeaseStatus, Error>;
+    async fn extend_key<'a>(key: &'a IdempotencyKey, token: LeaseToken, by: Duration) -> Result<LeaseStatus, Error>;
+    async fn prune_keys(rows: u32) -> Result<u64, Error>;
 });
 
 forward!(Locks {
-    async fn try_acquire<'a>(request: &'a LockRequest) -> Result<LockStatus, Error>;
-    async fn extend<'a>(name: &'a str, token: LeaseToken, by: Duration) -> Result<LeaseStatus, Error>;
-    async fn release<'a>(name: &'a str, token: LeaseToken, cooldown: Duration) -> Result<LeaseStatus, Error>;
+    async fn try_lock<'a>(request: &'a LockRequest) -> Result<LockStatus, Error>;
+    async fn extend_lock<'a>(name: &'a str, token: LeaseToken, by: Duration) -> Result<LeaseStatus, Error>;
+    async fn unlock<'a>(name: &'a str, token: LeaseToken, cooldown: Duration) -> Result<LeaseStatus, Error>;
 });
 
 forward!(Transport {

@@ -131,7 +131,7 @@ pub enum Begun {
     Mismatch,
     /// The request was answered before, with these bytes.
     Done {
-        /// As given to [`IdempotencyKeys::complete`].
+        /// As given to [`IdempotencyKeys::complete_key`].
         answer: Bytes,
     },
 }
@@ -172,7 +172,7 @@ const DEFAULT_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// # Contract
 ///
 /// A key is *unknown*, *in flight* (a token, a lease, a fingerprint) or *done* (an answer, a
-/// fingerprint). [`begin`](Self::begin) looks at it and changes it in one atomic step, whatever the
+/// fingerprint). [`begin_key`](Self::begin_key) looks at it and changes it in one atomic step, whatever the
 /// number of processes:
 ///
 /// | the key is | same fingerprint | other fingerprint |
@@ -184,7 +184,7 @@ const DEFAULT_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// | done | `Done` | `Mismatch` |
 ///
 /// * Of any number of concurrent requests with an unknown key, one is started.
-/// * `complete`, `abandon` and `extend` prove the token. A stale holder changes nothing and learns
+/// * `complete_key`, `abandon_key` and `extend_key` prove the token. A stale holder changes nothing and learns
 ///   that it has [`Lost`](LeaseStatus::Lost) the key; [`Unknown`](LeaseStatus::Unknown) means that
 ///   there is no such key. An expired lease that nobody took over may still complete or extend.
 /// * Completing again with the same token is [`Ours`](LeaseStatus::Ours) and may replace the
@@ -198,22 +198,44 @@ const DEFAULT_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 ///
 /// # Cancel safety
 ///
-/// What a dropped call did is unknown. A dropped `begin` may have taken the key:
-/// [`abandon`](Self::abandon) frees it at once, the end of its lease does later.
+/// What a dropped call did is unknown. A dropped `begin_key` may have taken the key:
+/// [`abandon_key`](Self::abandon_key) frees it at once, the end of its lease does later.
+///
+/// # Example
+///
+/// ```
+/// # use outbox_core::*;
+/// # futures::executor::block_on(async {
+/// let store = MemoryStore::new();
+/// let key = IdempotencyKey::new("POST /repos", "8e03978e")?;
+/// let request = BeginKey::new(key, Fingerprint::from_bytes([7; 32]));
+/// assert_eq!(store.begin_key(&request).await?, Begun::Started);
+/// // … the work …
+/// store.complete_key(&CompleteKey::new(&request, "created")).await?;
+///
+/// let mut again = request.clone();
+/// again.token = LeaseToken::new();
+/// assert_eq!(store.begin_key(&again).await?, Begun::Done { answer: "created".into() });
+/// # Ok::<(), Error>(()) }).unwrap();
+/// ```
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait IdempotencyKeys: Send + Sync {
     /// Starts a run, or says why not.
-    async fn begin(&self, request: &BeginKey) -> Result<Begun, Error>;
+    async fn begin_key(&self, request: &BeginKey) -> Result<Begun, Error>;
 
     /// Keeps the answer and ends the run.
-    async fn complete(&self, request: &CompleteKey) -> Result<LeaseStatus, Error>;
+    async fn complete_key(&self, request: &CompleteKey) -> Result<LeaseStatus, Error>;
 
     /// Forgets the key and its fingerprint: the run had no effect and may be made again.
-    async fn abandon(&self, key: &IdempotencyKey, token: LeaseToken) -> Result<LeaseStatus, Error>;
+    async fn abandon_key(
+        &self,
+        key: &IdempotencyKey,
+        token: LeaseToken,
+    ) -> Result<LeaseStatus, Error>;
 
     /// Lets the lease run until `by` from now.
-    async fn extend(
+    async fn extend_key(
         &self,
         key: &IdempotencyKey,
         token: LeaseToken,
@@ -222,7 +244,7 @@ pub trait IdempotencyKeys: Send + Sync {
 
     /// Deletes up to `rows` keys, and as many inbox ids, whose retention has passed, in-flight keys
     /// under an unexpired lease excepted; returns how many in all. `0` means that none is left.
-    async fn prune(&self, rows: u32) -> Result<u64, Error>;
+    async fn prune_keys(&self, rows: u32) -> Result<u64, Error>;
 }
 
 /// A message that arrived.
@@ -297,6 +319,23 @@ pub enum Accepted {
 /// # Cancel safety
 ///
 /// A dropped call leaves the caller's transaction as the driver leaves it: roll it back.
+///
+/// # Example
+///
+/// ```
+/// # use outbox_core::*;
+/// # futures::executor::block_on(async {
+/// let store = MemoryStore::new();
+/// let message = InboxMessage::from_source("forge", "msg_2Kc1")?;
+/// for expected in [Accepted::First, Accepted::Duplicate] {
+///     let mut tx = store.begin();
+///     let accepted = store.accept(&mut tx, &message).await?;
+///     if accepted == Accepted::First { /* the effects, in `tx` */ }
+///     tx.commit();
+///     assert_eq!(accepted, expected);
+/// }
+/// # Ok::<(), Error>(()) }).unwrap();
+/// ```
 #[async_trait]
 pub trait Inbox<C: ?Sized>: Send + Sync {
     /// Accepts a message, once.

@@ -62,7 +62,7 @@ pub enum LockStatus {
 /// * Nobody waits: a call answers at once.
 /// * Asking again with the token that holds the lock renews the lease and is
 ///   [`Acquired`](LockStatus::Acquired), so that a call can be repeated after an ambiguous error.
-/// * `extend` and `release` prove the token. A stale holder changes nothing and learns that it has
+/// * `extend_lock` and `unlock` prove the token. A stale holder changes nothing and learns that it has
 ///   [`Lost`](LeaseStatus::Lost) the lock; [`Unknown`](LeaseStatus::Unknown) means that nobody
 ///   holds it (released before, say). An expired lease that nobody took over may still be extended
 ///   or released.
@@ -75,16 +75,31 @@ pub enum LockStatus {
 ///
 /// # Cancel safety
 ///
-/// What a dropped call did is unknown: a dropped `try_acquire` may hold the lock until its lease
-/// ends, or until a `release` with its token.
+/// What a dropped call did is unknown: a dropped `try_lock` may hold the lock until its lease
+/// ends, or until an `unlock` with its token.
+///
+/// # Example
+///
+/// ```
+/// # use std::time::Duration;
+/// # use outbox_core::*;
+/// # futures::executor::block_on(async {
+/// let store = MemoryStore::new();
+/// let mine = LockRequest::new("nightly report");
+/// assert_eq!(store.try_lock(&mine).await?, LockStatus::Acquired);
+/// let theirs = LockRequest::new("nightly report");
+/// assert!(matches!(store.try_lock(&theirs).await?, LockStatus::Held { .. }));
+/// store.unlock(&mine.name, mine.token, Duration::ZERO).await?;
+/// # Ok::<(), Error>(()) }).unwrap();
+/// ```
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Locks: Send + Sync {
     /// Takes the lock, or says how long it is closed.
-    async fn try_acquire(&self, request: &LockRequest) -> Result<LockStatus, Error>;
+    async fn try_lock(&self, request: &LockRequest) -> Result<LockStatus, Error>;
 
     /// Lets the lease run until `by` from now.
-    async fn extend(
+    async fn extend_lock(
         &self,
         name: &str,
         token: LeaseToken,
@@ -94,7 +109,7 @@ pub trait Locks: Send + Sync {
     /// Gives the lock back. It stays closed to everybody for `cooldown` more: a job that runs once
     /// per tick of a clock sets somewhat less than the time to the next tick, so that a process
     /// whose clock is late does not run the tick a second time. Zero opens it at once.
-    async fn release(
+    async fn unlock(
         &self,
         name: &str,
         token: LeaseToken,

@@ -3,6 +3,8 @@
 mod claim;
 mod dead_letters;
 mod destinations;
+mod idempotency;
+mod locks;
 mod maintenance;
 mod settle;
 mod state;
@@ -64,6 +66,8 @@ pub struct MemoryStore {
 struct Shared {
     clock: Box<dyn Clock>,
     state: Mutex<State>,
+    keys: Mutex<idempotency::Keys>,
+    locks: Mutex<locks::LockTable>,
 }
 
 impl MemoryStore {
@@ -79,6 +83,8 @@ impl MemoryStore {
             shared: Arc::new(Shared {
                 clock: Box::new(clock),
                 state: Mutex::default(),
+                keys: Mutex::default(),
+                locks: Mutex::default(),
             }),
             limits: EventLimits::default(),
             retention: Retention::default(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Shared;
 use super::state::{DedupEntry, Micros, State};
 use crate::clock::{duration_micros, from_micros};
-use crate::{Enqueued, Error, ErrorKind, Event, NewEvent};
+use crate::{Enqueued, Error, ErrorKind, Event, IdempotencyKey, NewEvent};
 
 /// A transaction on a [`MemoryStore`](super::MemoryStore): what is enqueued through it appears at
 /// [`commit`](Self::commit), all at once; dropping it rolls back.
@@ -17,6 +17,7 @@ use crate::{Enqueued, Error, ErrorKind, Event, NewEvent};
 pub struct MemoryTx {
     shared: Arc<Shared>,
     staged: Vec<Staged>,
+    accepted: Vec<IdempotencyKey>,
 }
 
 #[derive(Debug)]
@@ -31,11 +32,16 @@ impl MemoryTx {
         Self {
             shared,
             staged: Vec::new(),
+            accepted: Vec::new(),
         }
     }
 
-    /// Makes the events visible to relays.
+    /// Makes the events visible to relays, and the inbox ids final.
     pub fn commit(mut self) {
+        let accepted = std::mem::take(&mut self.accepted);
+        if !accepted.is_empty() {
+            self.shared.with_keys(|keys, _| keys.commit(accepted));
+        }
         let staged = std::mem::take(&mut self.staged);
         let mut state = self.shared.lock();
         for Staged {
@@ -55,6 +61,11 @@ impl MemoryTx {
 
     /// Forgets the events, as dropping does.
     pub fn rollback(self) {}
+
+    /// The inbox ids that this transaction holds.
+    pub(super) const fn accepted(&mut self) -> &mut Vec<IdempotencyKey> {
+        &mut self.accepted
+    }
 
     pub(super) fn belongs_to(&self, shared: &Arc<Shared>) -> bool {
         Arc::ptr_eq(&self.shared, shared)
@@ -121,6 +132,10 @@ impl MemoryTx {
 
 impl Drop for MemoryTx {
     fn drop(&mut self) {
+        let accepted = std::mem::take(&mut self.accepted);
+        if !accepted.is_empty() {
+            self.shared.with_keys(|keys, _| keys.roll_back(accepted));
+        }
         if self.staged.is_empty() {
             return;
         }

@@ -20,7 +20,7 @@ pub(super) async fn under_lock(
     let request = LockRequest::new(&cluster.lock).lease(cluster.lease);
     let token = request.token;
     let asked = timer.now();
-    match cluster.locks.try_acquire(&request).await {
+    match cluster.locks.try_lock(&request).await {
         Ok(LockStatus::Acquired) => {}
         Ok(LockStatus::Held { .. }) => return JobEnd::Elsewhere,
         Err(error) => {
@@ -46,7 +46,9 @@ async fn keep(cluster: &Cluster, timer: &dyn Timer, token: LeaseToken, asked: st
     loop {
         timer.sleep(cluster.lease / 3).await;
         let now = timer.now();
-        let extended = cluster.locks.extend(&cluster.lock, token, cluster.lease);
+        let extended = cluster
+            .locks
+            .extend_lock(&cluster.lock, token, cluster.lease);
         match extended.await {
             Ok(LeaseStatus::Ours) => held_since = now,
             Ok(LeaseStatus::Lost | LeaseStatus::Unknown) => return,
@@ -62,7 +64,7 @@ async fn keep(cluster: &Cluster, timer: &dyn Timer, token: LeaseToken, asked: st
 }
 
 async fn release(cluster: &Cluster, token: LeaseToken, cooldown: Duration) {
-    if let Err(error) = cluster.locks.release(&cluster.lock, token, cooldown).await {
+    if let Err(error) = cluster.locks.unlock(&cluster.lock, token, cooldown).await {
         let error = error_chain(&error);
         tracing::warn!(target: "outbox::scheduler", lock = cluster.lock, error, "lock not released; its lease will end");
     }

@@ -45,7 +45,7 @@ impl OneLock {
 
 #[async_trait]
 impl Locks for OneLock {
-    async fn try_acquire(&self, request: &LockRequest) -> Result<LockStatus, Error> {
+    async fn try_lock(&self, request: &LockRequest) -> Result<LockStatus, Error> {
         assert_eq!(request.name, "outbox-job/j");
         self.fail()?;
         let now = self.sim.now();
@@ -58,11 +58,16 @@ impl Locks for OneLock {
         Ok(LockStatus::Acquired)
     }
 
-    async fn extend(&self, _: &str, token: LeaseToken, by: Duration) -> Result<LeaseStatus, Error> {
+    async fn extend_lock(
+        &self,
+        _: &str,
+        token: LeaseToken,
+        by: Duration,
+    ) -> Result<LeaseStatus, Error> {
         self.change(token, by)
     }
 
-    async fn release(
+    async fn unlock(
         &self,
         _: &str,
         token: LeaseToken,

@@ -59,7 +59,7 @@ fn prune_ends_at_a_shutdown_however_much_is_left() {
 fn prune_of_idempotency_keys_goes_on_until_none_is_left() {
     let mut left = vec![0, 7, 1_000];
     let mut keys = MockIdempotencyKeys::new();
-    keys.expect_prune()
+    keys.expect_prune_keys()
         .times(3)
         .returning(move |_| Ok(left.pop().unwrap()));
     assert_eq!(once(PruneIdempotencyKeys::new(keys)), JobEnd::Finished);

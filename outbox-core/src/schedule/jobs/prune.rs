@@ -68,7 +68,7 @@ impl<K: IdempotencyKeys> PruneIdempotencyKeys<K> {
 impl<K: IdempotencyKeys> Job for PruneIdempotencyKeys<K> {
     async fn run(&self, run: JobRun) -> Result<(), Error> {
         while !run.is_stopping() {
-            if self.keys.prune(self.rows).await? == 0 {
+            if self.keys.prune_keys(self.rows).await? == 0 {
                 break;
             }
         }
