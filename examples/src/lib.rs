@@ -1,1 +1,3 @@
-//! Placeholder.
+//! Runnable examples.
+//!
+//! * `quickstart`: a git host whose webhooks survive an outage of the CI server, in one program.
