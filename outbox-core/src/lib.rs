@@ -58,7 +58,12 @@ pub use locks::{LockRequest, LockStatus, Locks};
 pub use maintenance::{Count, Maintenance, Prune, Pruned, Stats};
 pub use memory::{MemoryStore, MemoryTx, Retention};
 pub use new_event::{NewEvent, TypedEvent};
-pub use observe::{Observer, Transition};
+#[cfg(feature = "metrics")]
+pub use observe::MetricsObserver;
+pub use observe::{
+    Alert, Alerts, FanOut, Observer, Recorded, RecordingObserver, TRACEPARENT, TraceParent, Traced,
+    TracingObserver, Transition, shown_destination,
+};
 pub use relay::{Relay, RelayBuilder, Report};
 pub use retry::{Backoff, FailedAttempt, Jitter, RetryDecision, RetryPolicy};
 pub use rt::{Spawn, Timer};

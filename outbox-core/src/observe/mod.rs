@@ -1,8 +1,28 @@
 //! One hook that sees every transition, and what stands on it.
 
+mod alerts;
+mod destination;
+mod fan_out;
+mod log;
+#[cfg(feature = "metrics")]
+mod metrics;
+mod recording;
+mod traced;
+mod traceparent;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use alerts::{Alert, Alerts};
+pub use destination::shown_destination;
+pub use fan_out::FanOut;
+pub use log::TracingObserver;
+#[cfg(feature = "metrics")]
+pub use metrics::MetricsObserver;
+pub use recording::{Recorded, RecordingObserver};
+pub use traced::Traced;
+pub use traceparent::{TRACEPARENT, TraceParent};
 
 use crate::faults::panic_message;
 use crate::{DeathReason, Error, Event, JobEnd, Lease, Phase, Stats, TaskEnd};
@@ -127,6 +147,44 @@ pub enum Transition<'a> {
         /// Tasks and hooks that did not end in time.
         abandoned: usize,
     },
+}
+
+impl Transition<'_> {
+    /// Its name in snake case, for labels and tests.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Claimed { .. } => "claimed",
+            Self::Attempting { .. } => "attempting",
+            Self::Delivered { .. } => "delivered",
+            Self::Retrying { .. } => "retrying",
+            Self::Deferred { .. } => "deferred",
+            Self::Dead { .. } => "dead",
+            Self::Released { .. } => "released",
+            Self::LeaseLost { .. } => "lease_lost",
+            Self::Settled { .. } => "settled",
+            Self::StoreDown { .. } => "store_down",
+            Self::StoreUp { .. } => "store_up",
+            Self::Stats { .. } => "stats",
+            Self::JobEnded { .. } => "job_ended",
+            Self::TaskEnded { .. } => "task_ended",
+            Self::ShutdownBegan => "shutdown_began",
+            Self::ShutdownFinished { .. } => "shutdown_finished",
+        }
+    }
+
+    /// The number of the event that it is about, if it is about one.
+    #[must_use]
+    pub fn seq(&self) -> Option<i64> {
+        match self {
+            Self::Attempting { event }
+            | Self::Delivered { event, .. }
+            | Self::Retrying { event, .. }
+            | Self::Deferred { event, .. } => Some(event.seq),
+            Self::Dead { lease, .. } | Self::LeaseLost { lease } => Some(lease.seq),
+            _ => None,
+        }
+    }
 }
 
 /// Sees every transition, in the task of whoever makes it: be quick, and don't block.
