@@ -111,3 +111,23 @@ mod behind_a_pointer {
 
     outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread")], Memory::erased);
 }
+
+/// A case that is written but not listed would never run.
+#[test]
+fn every_case_is_listed() {
+    let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/conformance");
+    let list = std::fs::read_to_string(sources.join("cases.rs")).unwrap();
+    for source in std::fs::read_dir(sources).unwrap() {
+        let text = std::fs::read_to_string(source.unwrap().path()).unwrap();
+        for case in text
+            .lines()
+            .filter_map(|line| line.strip_prefix("pub async fn "))
+        {
+            let name = case.split('<').next().unwrap();
+            assert!(
+                list.lines().any(|line| line.trim() == name),
+                "{name} is not in cases.rs"
+            );
+        }
+    }
+}

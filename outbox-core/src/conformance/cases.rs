@@ -74,6 +74,113 @@ macro_rules! __conformance_cases {
                 cut_short_loses_nothing
                 reports_a_row_that_makes_no_event_and_goes_on
             }
+            settle {
+                as_published_ends_an_event
+                as_retry_keeps_the_attempt_and_waits
+                as_retry_measures_from_now
+                as_defer_refunds_the_attempt_and_waits
+                as_release_refunds_the_attempt_at_once
+                as_dead_keeps_the_event_with_its_reason
+                ignores_a_lost_lease
+                is_fenced_by_the_token_and_not_by_attempts
+                accepts_an_expired_lease_that_nobody_took_over
+                answers_unknown_for_what_is_gone
+                repeated_changes_nothing_and_is_not_called_lost
+                answers_in_the_order_of_the_batch
+                of_nothing_answers_nothing
+                takes_thousands_at_once
+                cannot_fail_on_text
+                bears_any_delay
+                cut_short_loses_nothing
+                in_parallel_never_deadlocks
+                races_with_a_takeover_and_one_wins
+            }
+            lease {
+                extended_keeps_the_event
+                extended_counts_from_now
+                extension_ignores_a_lost_lease
+                extension_revives_an_expired_lease_that_nobody_took_over
+                extension_bears_any_period
+                released_is_due_at_once_and_uncharged
+                release_ignores_a_lost_lease
+                released_twice_is_refunded_once
+                of_a_whole_claim_is_released_by_its_token
+                of_other_claims_is_left_alone
+                of_a_stale_token_is_not_released
+                answers_in_the_order_of_the_leases
+                shorter_than_the_work_hands_the_event_over
+            }
+            order {
+                is_that_of_the_enqueues
+                gives_a_key_by_runs
+                lets_one_run_of_a_key_be_in_flight
+                is_held_while_the_tail_of_a_run_is_in_flight
+                is_held_by_a_head_that_waits_for_its_retry
+                is_held_by_a_delayed_head
+                is_kept_where_a_delayed_event_cuts_a_run
+                starts_over_where_a_lease_expired
+                goes_on_past_a_dead_head_under_skip
+                stops_at_a_dead_head_under_block
+                is_kept_where_the_tail_of_a_run_goes_back
+                is_of_each_destination_alone
+                of_one_key_holds_no_other
+                tells_keys_apart_byte_for_byte
+                is_not_overtaken_by_a_filter_of_types
+                is_kept_where_the_limit_of_bytes_cuts_a_run
+                takes_in_a_late_commit_by_its_number
+                is_kept_under_contention
+                survives_a_stale_relay
+            }
+            dead_letters {
+                keep_the_whole_event
+                keep_every_reason
+                that_do_not_exist_are_none
+                are_listed_by_pages
+                are_found_by_each_filter
+                replayed_keep_their_identity
+                replayed_may_get_a_new_lifetime
+                replayed_at_a_pace_fall_due_one_after_another
+                replayed_by_batches_all_come_back
+                replayed_are_not_swallowed_by_their_dedup_key
+                replayed_twice_at_once_come_back_once
+                replayed_and_discarded_at_once_go_one_way
+                replayed_that_fail_again_are_dead_again
+                replayed_leave_other_open_events_alone
+                discarded_are_gone
+                replayed_under_block_head_their_key
+                discarded_free_their_key
+                block_their_key_until_the_last_is_gone
+                block_no_key_for_events_without_one
+                block_keys_that_are_listed_by_pages
+                no_longer_block_once_the_policy_is_skip
+            }
+            holds {
+                keep_events_back_uncharged
+                end_by_themselves
+                keep_the_later_end
+                set_in_parallel_keep_the_latest_end
+                of_the_disabling_kind_last_until_freed
+                of_the_disabling_kind_replace_a_timed_one
+                are_lifted_by_free
+                let_what_is_in_flight_end
+                bear_any_period_and_text
+                hide_no_other_destination
+                that_end_let_no_backlog_starve_others
+                and_policies_are_listed
+                are_told_to_an_idle_relay
+            }
+            maintenance {
+                counts_what_is_there
+                counts_up_to_a_limit
+                tells_how_long_the_oldest_due_event_waits
+                prunes_what_was_published_long_ago
+                prunes_by_batches
+                prunes_no_open_event
+                prunes_dead_letters_only_when_asked
+                prunes_a_dead_letter_and_frees_its_key
+                prunes_dedup_keys_once_nothing_needs_them
+                goes_on_beside_the_relay
+            }
         }
     };
 }

@@ -61,6 +61,18 @@ mod kit;
 #[doc(hidden)]
 pub mod claim;
 #[doc(hidden)]
+pub mod dead_letters;
+#[doc(hidden)]
 pub mod enqueue;
+#[doc(hidden)]
+pub mod holds;
+#[doc(hidden)]
+pub mod lease;
+#[doc(hidden)]
+pub mod maintenance;
+#[doc(hidden)]
+pub mod order;
+#[doc(hidden)]
+pub mod settle;
 
 pub use self::harness::{Capabilities, Harness};
