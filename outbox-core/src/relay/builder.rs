@@ -130,7 +130,9 @@ impl RelayBuilder {
         self
     }
 
-    /// How long started attempts may go on after shutdown was asked for. Default: 20 s.
+    /// How long started attempts may go on after shutdown was asked for; then the store has five
+    /// seconds to be told what came of the others. Default: 15 s, so that a relay keeps within the
+    /// 20 s that a [`Supervisor`](crate::Supervisor) gives it.
     pub fn drain_budget(mut self, budget: Duration) -> Self {
         self.parts.settings.drain_budget = budget;
         self

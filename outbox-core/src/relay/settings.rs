@@ -38,7 +38,7 @@ impl Default for Settings {
             lease: Duration::from_secs(60),
             delivery_timeout: Duration::from_secs(30),
             poll_interval: Duration::from_secs(1),
-            drain_budget: Duration::from_secs(20),
+            drain_budget: Duration::from_secs(15),
             settle_after: Duration::from_millis(2),
             settle_batch: 100,
             store_retry: StoreRetry {

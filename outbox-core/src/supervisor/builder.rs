@@ -10,7 +10,7 @@ use super::report::TaskKind;
 use super::signal::Stop;
 use super::task::{self, Task, TaskOutput};
 use super::{OnFailure, Supervisor};
-use crate::{Error, Observer, Spawn, Timer};
+use crate::{Error, Observer, Relay, Scheduler, Spawn, Timer};
 
 /// How long each step of a shutdown may take. All but `close` count from its begin.
 ///
@@ -26,7 +26,8 @@ pub struct Budgets {
     pub work: Duration,
     /// Servers and drain hooks, from their stop signal. Default: 25 s.
     pub servers: Duration,
-    /// Between a task's abort signal and dropping it. Default: 1 s.
+    /// Between a task's abort signal and dropping it. Default: 5 s, which is how long a relay waits
+    /// for calls to its store.
     pub abort: Duration,
     /// Each close hook. Default: 5 s.
     pub close: Duration,
@@ -39,7 +40,7 @@ impl Default for Budgets {
             notice: Duration::ZERO,
             work: Duration::from_secs(20),
             servers: Duration::from_secs(25),
-            abort: Duration::from_secs(1),
+            abort: Duration::from_secs(5),
             close: Duration::from_secs(5),
         }
     }
@@ -81,10 +82,9 @@ impl SupervisorBuilder {
         }
     }
 
-    /// Background work: relays, schedulers, consumers. Told to stop first.
+    /// Background work of any kind: consumers, watchers. Told to stop first.
     ///
-    /// `run` is called when the supervisor starts. It may be a plain closure over a relay:
-    /// `.task("relay", move |stop| async move { relay.run(stop).await; })`.
+    /// `run` is called when the supervisor starts.
     pub fn task<F, Fut>(self, name: impl Into<String>, run: F) -> Self
     where
         F: FnOnce(Stop) -> Fut + Send + 'static,
@@ -92,6 +92,24 @@ impl SupervisorBuilder {
         Fut::Output: TaskOutput,
     {
         self.add(name.into(), TaskKind::Work, task::start(run))
+    }
+
+    /// A relay, as work: told to stop, it drains; at the end of the budget it is aborted. Add clones
+    /// of it under other names to use more cores.
+    pub fn relay(self, name: impl Into<String>, relay: Relay) -> Self {
+        self.task(name, move |stop| async move {
+            let aborted = stop.aborted();
+            let report = relay.run_until(stop, aborted).await;
+            tracing::info!(target: "outbox::supervisor", ?report, "relay stopped");
+        })
+    }
+
+    /// A scheduler, as work: told to stop, it waits for the jobs that run.
+    pub fn scheduler(self, name: impl Into<String>, scheduler: Scheduler) -> Self {
+        self.task(name, move |stop| async move {
+            let report = scheduler.run(stop).await;
+            tracing::info!(target: "outbox::supervisor", ?report, "scheduler stopped");
+        })
     }
 
     /// Something that serves callers, such as an HTTP server with a graceful shutdown: told to stop

@@ -50,12 +50,30 @@ pub enum OnFailure {
 ///
 /// ```
 /// # use std::time::Duration;
-/// use outbox_core::{Supervisor, TokioSpawn, TokioTimer};
+/// use outbox_core::jobs::PruneStore;
+/// use outbox_core::{
+///     MemoryStore, Prune, Relay, Schedule, ScheduledJob, Scheduler, Supervisor, TokioSpawn, TokioTimer,
+/// };
+/// # struct Print;
+/// # #[outbox_core::async_trait]
+/// # impl outbox_core::Transport for Print {
+/// #     async fn deliver(&self, _: outbox_core::Delivery) -> Result<outbox_core::Receipt, outbox_core::DeliveryError> {
+/// #         Ok(outbox_core::Receipt::new())
+/// #     }
+/// # }
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), outbox_core::Error> {
+/// let store = MemoryStore::new();
+/// let relay = Relay::builder(store.clone(), Print, TokioTimer).build()?;
+/// let hourly = Schedule::every(Duration::from_secs(60 * 60));
+/// let prune = PruneStore::new(store, Prune::default());
+/// let jobs = Scheduler::builder(TokioTimer).job(ScheduledJob::new("prune", hourly, prune)).build()?;
+///
 /// let supervisor = Supervisor::builder(TokioSpawn, TokioTimer)
-///     .task("consumer", |stop| async move { stop.await })
+///     .relay("relay", relay)
+///     .scheduler("jobs", jobs)
+///     .drain("http", || async { /* handle.graceful_shutdown() */ })
 ///     .close("pool", || async { /* pool.close().await */ })
 ///     .build()?;
 /// let readiness = supervisor.readiness(); // for the probe
