@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use outbox_core::{
     Claim, ClaimRequest, Clock, Delivery, DeliveryError, Enqueue, Error, ErrorKind, Hold, Lease,
     LeaseStatus, LeaseToken, Maintenance, MemoryStore, NewEvent, Observer, OutboxStore, Receipt,
-    Relay, RelayBuilder, Settlement, Stats, TokioTimer, Transition, Transport, async_trait,
+    Relay, RelayBuilder, Settlement, Stats, Timer, TokioTimer, Transition, Transport, async_trait,
 };
 
 pub type Delivered = Result<Receipt, DeliveryError>;
@@ -84,15 +84,28 @@ pub fn no(error: DeliveryError) -> Delivered {
     Err(error)
 }
 
-/// Waits until the condition holds; fails after a (virtual) minute.
+/// Waits until the condition holds; fails after ten (virtual) minutes.
 pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    for _ in 0..60_000 {
+    for _ in 0..600_000 {
         if condition() {
             return;
         }
-        tokio::time::advance(Duration::from_millis(1)).await;
+        pass(Duration::from_millis(1)).await;
     }
-    panic!("not within a minute: {what}");
+    panic!("not within ten minutes: {what}");
+}
+
+/// Lets (virtual) time pass.
+pub async fn pass(period: Duration) {
+    TokioTimer.sleep(period).await;
+}
+
+pub const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+pub const fn secs(n: u64) -> Duration {
+    Duration::from_secs(n)
 }
 
 /// What an observer saw, one line each.
