@@ -373,8 +373,8 @@ async fn a_run_waits_for_a_place_at_its_destination_and_holds_no_slot() {
     .per_destination(2)
     .build()
     .unwrap();
-    let faulty_free = relay.run_once().await.unwrap();
-    assert_eq!(faulty_free.published, 6, "one claim, three rounds");
+    let report = relay.run_once().await.unwrap();
+    assert_eq!(report.published, 6, "one claim, three rounds");
     assert!(start.elapsed() < ms(320), "{:?}", start.elapsed());
 }
 

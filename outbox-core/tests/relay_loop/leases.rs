@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use futures::FutureExt;
 use outbox_core::{Delivery, MemoryStore, OutboxStore};
 
 use super::support::{
@@ -45,7 +46,7 @@ async fn a_long_delivery_keeps_its_lease_and_a_second_relay_gets_nothing() {
         until("all delivered", || payloads(&store).len() == 4).await;
         drop(stop);
     };
-    let (report, _) = futures::join!(first.run(script), second.run(async { drop(stopped.await) }));
+    let (report, _) = futures::join!(first.run(script), second.run(stopped.map(|_| ())));
     assert_eq!(
         report.published, 4,
         "a hundred seconds under a lease of thirty"

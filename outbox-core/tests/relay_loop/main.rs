@@ -1,5 +1,7 @@
 //! The relay over `MemoryStore`, with tokio's paused clock where time matters.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 mod support;
 
 mod building;

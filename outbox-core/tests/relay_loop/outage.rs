@@ -10,7 +10,7 @@ use outbox_core::{
 };
 
 use super::support::{
-    Faulty, Seen, Via, event, ms, ok, pass, payloads, put, relay, secs, stats, store, text, until,
+    Faulty, Seen, Via, event, ms, ok, pass, payloads, put, relay, secs, stats, store, until,
 };
 
 #[tokio::test(start_paused = true)]
@@ -254,5 +254,4 @@ async fn a_transport_that_needs_the_only_connection_is_no_deadlock() {
         let of_key: Vec<_> = of_key.filter(|n| n % 7 == key).collect();
         assert!(of_key.is_sorted(), "{of_key:?}");
     }
-    let _ = text;
 }

@@ -7,7 +7,7 @@ use futures::FutureExt;
 use outbox_core::{Delivery, TokioSpawn};
 
 use super::support::{
-    Faulty, Seen, Via, event, ms, ok, pass, payloads, put, relay, secs, stats, store, text, until,
+    Faulty, Seen, Via, event, ms, ok, pass, payloads, put, relay, secs, stats, store, until,
 };
 
 #[tokio::test(start_paused = true)]
@@ -92,7 +92,11 @@ async fn the_end_of_the_budget_abandons_what_still_runs() {
         }
         let start = tokio::time::Instant::now();
         let report = builder.build().unwrap().run(pass(ms(100))).await;
-        assert_eq!((report.abandoned, report.released), (2, 1), "{tasks} {report:?}");
+        assert_eq!(
+            (report.abandoned, report.released),
+            (2, 1),
+            "{tasks} {report:?}"
+        );
         assert!(start.elapsed() >= secs(2) && start.elapsed() < ms(2_200));
         until("the deliveries are dropped", || {
             dropped.load(Ordering::SeqCst) == 2
@@ -259,5 +263,4 @@ async fn a_run_that_never_begins_ends_at_once() {
     let relay = relay(store(), Via(|_| async { ok() })).build().unwrap();
     let report = relay.run(std::future::ready(())).now_or_never().unwrap();
     assert_eq!(report.published, 0);
-    let _ = text;
 }

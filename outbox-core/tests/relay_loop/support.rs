@@ -13,7 +13,7 @@ use outbox_core::{
     Relay, RelayBuilder, Settlement, Stats, Timer, TokioTimer, Transition, Transport, async_trait,
 };
 
-pub type Delivered = Result<Receipt, DeliveryError>;
+pub(crate) type Delivered = Result<Receipt, DeliveryError>;
 
 /// The store's clock, driven by tokio's: a paused test moves both.
 struct TokioClock(tokio::time::Instant);
@@ -25,37 +25,37 @@ impl Clock for TokioClock {
 }
 
 /// An empty store on tokio's clock.
-pub fn store() -> MemoryStore {
+pub(crate) fn store() -> MemoryStore {
     MemoryStore::with_clock(TokioClock(tokio::time::Instant::now()))
 }
 
-pub async fn put(store: &MemoryStore, events: impl IntoIterator<Item = NewEvent>) {
+pub(crate) async fn put(store: &MemoryStore, events: impl IntoIterator<Item = NewEvent>) {
     let mut tx = store.begin();
     let events = events.into_iter().collect();
     store.enqueue_all(&mut tx, events).await.unwrap();
     tx.commit();
 }
 
-pub fn event(n: usize) -> NewEvent {
+pub(crate) fn event(n: usize) -> NewEvent {
     NewEvent::bytes("T", n.to_string()).to("somewhere")
 }
 
-pub fn text(delivery: &Delivery) -> String {
+pub(crate) fn text(delivery: &Delivery) -> String {
     String::from_utf8_lossy(&delivery.event().payload).into_owned()
 }
 
-pub fn payloads(store: &MemoryStore) -> Vec<String> {
+pub(crate) fn payloads(store: &MemoryStore) -> Vec<String> {
     let published = store.published();
     let text = |event: &outbox_core::Event| String::from_utf8_lossy(&event.payload).into_owned();
     published.iter().map(|event| text(event)).collect()
 }
 
-pub async fn stats(store: &MemoryStore) -> Stats {
+pub(crate) async fn stats(store: &MemoryStore) -> Stats {
     store.stats(10_000).await.unwrap()
 }
 
 /// A relay with short waits, on tokio's clock.
-pub fn relay(
+pub(crate) fn relay(
     store: impl OutboxStore + 'static,
     transport: impl Transport + 'static,
 ) -> RelayBuilder {
@@ -63,7 +63,7 @@ pub fn relay(
 }
 
 /// A transport from a function.
-pub struct Via<F>(pub F);
+pub(crate) struct Via<F>(pub F);
 
 #[async_trait]
 impl<F, D> Transport for Via<F>
@@ -76,16 +76,16 @@ where
     }
 }
 
-pub fn ok() -> Delivered {
+pub(crate) fn ok() -> Delivered {
     Ok(Receipt::new())
 }
 
-pub fn no(error: DeliveryError) -> Delivered {
+pub(crate) fn no(error: DeliveryError) -> Delivered {
     Err(error)
 }
 
 /// Waits until the condition holds; fails after ten (virtual) minutes.
-pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     for _ in 0..600_000 {
         if condition() {
             return;
@@ -96,33 +96,33 @@ pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// Lets (virtual) time pass.
-pub async fn pass(period: Duration) {
+pub(crate) async fn pass(period: Duration) {
     TokioTimer.sleep(period).await;
 }
 
-pub const fn ms(n: u64) -> Duration {
+pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-pub const fn secs(n: u64) -> Duration {
+pub(crate) const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
 /// What an observer saw, one line each.
 #[derive(Clone, Default)]
-pub struct Seen(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Seen(Arc<Mutex<Vec<String>>>);
 
 impl Seen {
-    pub fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
 
-    pub fn count(&self, start: &str) -> usize {
+    pub(crate) fn count(&self, start: &str) -> usize {
         let lines = self.lines();
         lines.iter().filter(|line| line.starts_with(start)).count()
     }
 
-    pub fn has(&self, part: &str) -> bool {
+    pub(crate) fn has(&self, part: &str) -> bool {
         self.lines().iter().any(|line| line.contains(part))
     }
 }
@@ -165,8 +165,8 @@ impl Observer for Seen {
 
 /// A store whose calls can fail, before or after they did their work.
 #[derive(Clone)]
-pub struct Faulty {
-    pub inner: MemoryStore,
+pub(crate) struct Faulty {
+    pub(crate) inner: MemoryStore,
     state: Arc<Faults>,
 }
 
@@ -190,7 +190,7 @@ const EVERY: [&str; 6] = [
 ];
 
 impl Faulty {
-    pub fn new(inner: MemoryStore) -> Self {
+    pub(crate) fn new(inner: MemoryStore) -> Self {
         Self {
             inner,
             state: Arc::default(),
@@ -198,43 +198,43 @@ impl Faulty {
     }
 
     /// From now on these calls fail and do nothing.
-    pub fn fail_before(&self, calls: &[&'static str]) {
+    pub(crate) fn fail_before(&self, calls: &[&'static str]) {
         self.state.before.lock().unwrap().extend(calls);
     }
 
     /// From now on these calls do their work, and the answer is lost.
-    pub fn fail_after(&self, calls: &[&'static str]) {
+    pub(crate) fn fail_after(&self, calls: &[&'static str]) {
         self.state.after.lock().unwrap().extend(calls);
     }
 
-    pub fn down(&self) {
+    pub(crate) fn down(&self) {
         self.fail_before(&EVERY);
     }
 
-    pub fn up(&self) {
+    pub(crate) fn up(&self) {
         self.state.before.lock().unwrap().clear();
         self.state.after.lock().unwrap().clear();
     }
 
     /// Settles that hold this event fail for good.
-    pub fn refuse(&self, seq: Option<i64>) {
+    pub(crate) fn refuse(&self, seq: Option<i64>) {
         *self.state.refuse.lock().unwrap() = seq;
     }
 
-    pub fn hang(&self) {
+    pub(crate) fn hang(&self) {
         self.state.hang.store(true, Ordering::SeqCst);
     }
 
-    pub fn failures(&self) -> usize {
+    pub(crate) fn failures(&self) -> usize {
         self.state.failed.load(Ordering::SeqCst)
     }
 
-    pub fn calls(&self, name: &str) -> usize {
+    pub(crate) fn calls(&self, name: &str) -> usize {
         let calls = self.state.calls.lock().unwrap();
         calls.iter().filter(|call| **call == name).count()
     }
 
-    pub fn all_calls(&self) -> Vec<&'static str> {
+    pub(crate) fn all_calls(&self) -> Vec<&'static str> {
         self.state.calls.lock().unwrap().clone()
     }
 
