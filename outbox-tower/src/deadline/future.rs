@@ -34,17 +34,21 @@ where
     }
 }
 
+/// A response, and what is left of the deadline.
+#[cfg(feature = "http")]
+type WithRest<T> = (T, BoxFuture<'static, ()>);
+
+#[cfg(feature = "http")]
 impl<S, R> ResponseFuture<S, R>
 where
     S: Service<R, Error: Into<BoxError>>,
     R: Attempt,
 {
     /// Also hands out what is left of the deadline.
-    #[cfg(feature = "http")]
     pub(super) fn poll_with_rest(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(S::Response, BoxFuture<'static, ()>), BoxError>> {
+    ) -> Poll<Result<WithRest<S::Response>, BoxError>> {
         let this = self.project();
         if let Poll::Ready(result) = this.call.poll(cx) {
             let rest = std::mem::replace(this.sleep, Box::pin(std::future::pending()));
