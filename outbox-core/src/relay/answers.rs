@@ -192,7 +192,7 @@ impl Driver<'_> {
             let seq = batch.entries.first().map(|entry| entry.lease.seq);
             if self
                 .settles
-                .refused(batch, self.settings().store_retry, now)
+                .refused(batch, &self.settings().store_retry, now)
             {
                 let error = error_chain(error);
                 tracing::error!(seq, error, "the store refuses to settle an event");

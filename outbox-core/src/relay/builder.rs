@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::settings::{Settings, StoreRetry};
+use super::settings::Settings;
+use super::spread::Spread;
 use super::{Parts, Relay};
 use crate::{
     Backoff, DestinationFilter, Error, Observer, OutboxStore, Poke, RetryPolicy, Spawn, Timer,
@@ -154,7 +155,15 @@ impl RelayBuilder {
     /// The first and the longest delay between tries while the store fails; it doubles in between,
     /// with jitter. Default: 100 ms and 30 s.
     pub fn store_backoff(mut self, base: Duration, cap: Duration) -> Self {
-        self.parts.settings.store_retry = StoreRetry { base, cap };
+        let retry = &mut self.parts.settings.store_retry;
+        (retry.base, retry.cap) = (base, cap);
+        self
+    }
+
+    /// Draws the random parts of waits from this seed, so that a simulation can be repeated.
+    /// Default: a seed of each relay's own; two relays must not share one.
+    pub fn jitter_seed(mut self, seed: u64) -> Self {
+        self.parts.settings.store_retry.spread = Spread::seeded(seed);
         self
     }
 

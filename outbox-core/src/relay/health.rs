@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use super::settings::StoreRetry;
-use super::spread::spread;
 use crate::{Error, ErrorKind};
 
 /// This many conflicts in a row count as an outage; fewer are everyday life.
@@ -88,6 +87,6 @@ impl StoreRetry {
     pub(super) fn capped(&self, base: Duration, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);
         let whole = base.saturating_mul(1 << doublings).min(self.cap);
-        whole / 2 + spread(whole / 2)
+        whole / 2 + self.spread.draw(whole / 2)
     }
 }

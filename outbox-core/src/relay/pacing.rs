@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::settings::{later, sooner};
-use super::spread::spread;
+use super::spread::Spread;
 
 /// The first wait after a claim that brought little or nothing. It grows fivefold up to the poll
 /// interval: a short or empty claim does not mean that nothing is left.
@@ -14,6 +14,7 @@ const NEAREST: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(super) struct Pacing {
     poll: Duration,
+    spread: Spread,
     wanted: bool,
     at: Option<Instant>,
     empties: u32,
@@ -22,9 +23,10 @@ pub(super) struct Pacing {
 }
 
 impl Pacing {
-    pub(super) const fn new(poll: Duration) -> Self {
+    pub(super) const fn new(poll: Duration, spread: Spread) -> Self {
         Self {
             poll,
+            spread,
             wanted: true,
             at: None,
             empties: 0,
@@ -98,7 +100,7 @@ impl Pacing {
             return;
         }
         let step = FIRST.saturating_mul(5u32.saturating_pow(self.empties));
-        let poll = self.poll - spread(self.poll / 5);
+        let poll = self.poll - self.spread.draw(self.poll / 5);
         self.no_later_than(later(now, step.min(poll)));
         if let Some(due) = next_due {
             // What is due now and was not handed out is not waited for as if it came due.

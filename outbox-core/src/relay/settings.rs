@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use super::spread::Spread;
 use crate::{DestinationFilter, Error, RetryPolicy};
 
 /// After a store failure: the first delay, and the longest.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct StoreRetry {
     pub(super) base: Duration,
     pub(super) cap: Duration,
+    pub(super) spread: Spread,
 }
 
 #[derive(Debug, Clone)]
@@ -44,6 +46,7 @@ impl Default for Settings {
             store_retry: StoreRetry {
                 base: Duration::from_millis(100),
                 cap: Duration::from_secs(30),
+                spread: Spread::random(),
             },
             event_types: None,
             destinations: DestinationFilter::All,

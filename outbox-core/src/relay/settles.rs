@@ -114,7 +114,7 @@ impl Settles {
     /// The store refused this batch, and would again. Halves find the entry that it refuses; each
     /// is tried at ever longer intervals, at last until the lease is lost. True where the refused
     /// entry is found: say so, once.
-    pub(super) fn refused(&mut self, mut batch: Batch, retry: StoreRetry, now: Instant) -> bool {
+    pub(super) fn refused(&mut self, mut batch: Batch, retry: &StoreRetry, now: Instant) -> bool {
         self.calls = self.calls.saturating_sub(1);
         batch.failures = batch.failures.saturating_add(1);
         batch.not_before = Some(later(now, retry.capped(retry.base, batch.failures)));
