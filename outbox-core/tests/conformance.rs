@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outbox_core::conformance::Harness;
+use outbox_core::conformance::{Capabilities, Harness};
 use outbox_core::{
     DeadLetters, Destinations, Enqueue, Enqueued, Error, Maintenance, ManualClock, MemoryStore,
     MemoryTx, NewEvent, OutboxStore, Spawn, TokioSpawn,
@@ -93,6 +93,12 @@ where
 
     async fn advance(&self, by: Duration) {
         self.clock.advance(by);
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::default();
+        capabilities.histories = 200;
+        capabilities
     }
 
     fn spawner(&self) -> Option<Arc<dyn Spawn>> {

@@ -169,6 +169,9 @@ macro_rules! __conformance_cases {
                 and_policies_are_listed
                 are_told_to_an_idle_relay
             }
+            histories {
+                of_many_workers_match_the_model
+            }
             maintenance {
                 counts_what_is_there
                 counts_up_to_a_limit

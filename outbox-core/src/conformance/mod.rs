@@ -56,6 +56,7 @@
 mod cases;
 mod harness;
 mod kit;
+mod model;
 
 // The cases, for the macro. Their names say what they check.
 #[doc(hidden)]
@@ -64,6 +65,8 @@ pub mod claim;
 pub mod dead_letters;
 #[doc(hidden)]
 pub mod enqueue;
+#[doc(hidden)]
+pub mod histories;
 #[doc(hidden)]
 pub mod holds;
 #[doc(hidden)]
