@@ -38,6 +38,20 @@ readme_example() {
         fail "README's example differs from that of $library"
 }
 
+# Every relative link of the pages leads to a file.
+local_links() {
+    local page target bad=0
+    while read -r page; do
+        while read -r target; do
+            if [[ ! -e $(dirname "$page")/$target ]]; then
+                echo "$page links to $target, which is not there"
+                bad=1
+            fi
+        done < <(grep -oE '\]\([^)#:]+[)#]' "$page" | sed -E 's/^\]\(//; s/[)#]$//')
+    done < <(git ls-files '*.md')
+    return $bad
+}
+
 stated_rust_version() {
     local version
     version=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)

@@ -23,17 +23,17 @@ missing_packages() {
 
 require_servers() {
     local packages
-    mapfile -t packages < <(missing_packages)
-    if ((${#packages[@]} == 0)); then
+    packages=$(missing_packages | xargs)
+    if [[ -z $packages ]]; then
         echo "PostgreSQL, MariaDB, git and a C compiler are here."
         return
     fi
     if [[ $EUID -ne 0 ]] || ! command -v apt-get >/dev/null; then
-        fail "the tests need ${packages[*]} (Debian's names). Install them, for example by" \
-            "\`sudo apt-get install ${packages[*]}\` or \`brew install postgresql@17 mariadb\`," \
+        fail "the tests need $packages (Debian's names). Install them, for example by" \
+            "\`sudo apt-get install $packages\` or \`brew install postgresql@17 mariadb\`," \
             "and run this again. No server has to run: the tests start their own."
     fi
-    echo "Installing ${packages[*]}."
+    echo "Installing $packages."
     export DEBIAN_FRONTEND=noninteractive
     # The tests start private servers; the packages' own must not take ports or memory.
     if [[ ! -e /etc/postgresql-common/createcluster.conf ]]; then
@@ -41,6 +41,7 @@ require_servers() {
         echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
     fi
     apt-get update -qq
+    # shellcheck disable=SC2086
     apt-get install -y -qq --no-install-recommends -o Dpkg::Options::=--force-confold \
-        "${packages[@]}" >/dev/null
+        $packages >/dev/null
 }
