@@ -2,14 +2,12 @@
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Lower-case hex.
-pub(crate) fn encode(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
+/// Appends lower-case hex.
+pub(crate) fn push(bytes: &[u8], text: &mut String) {
     for byte in bytes {
         text.push(char::from(DIGITS[usize::from(byte >> 4)]));
         text.push(char::from(DIGITS[usize::from(byte & 15)]));
     }
-    text
 }
 
 /// The 32 bytes of 64 hex digits, in either case; anything else is none.
@@ -41,7 +39,8 @@ mod tests {
     #[test]
     fn comes_back_from_either_case_and_nothing_else() {
         let code: [u8; 32] = std::array::from_fn(|i| u8::try_from(i * 8).unwrap());
-        let text = encode(&code);
+        let mut text = String::new();
+        push(&code, &mut text);
         assert_eq!(decode_code(&text), Some(code));
         assert_eq!(decode_code(&text.to_uppercase()), Some(code));
         assert_eq!(decode_code(&text[1..]), None);

@@ -34,7 +34,9 @@ pub use destination::{Destinations, Endpoint, Resolution, UrlDestinations};
 pub use guard::{AddressGuard, Refused, Resolve, SystemResolver, Target};
 pub use key_ring::{Key, KeyRing, SharedRing};
 pub use outcome::{Answer, Classifier, Lenient, Strict, Verdict, retry_after};
-pub use scheme::{StandardKey, StandardWebhooks, XSignature};
+pub use scheme::{GitHub, Shopify, Slack, StandardKey, StandardWebhooks, Stripe, XSignature};
 pub use secret::{MIN_SHARED_SECRET, SharedSecret, StandardSecret};
+#[cfg(feature = "ed25519")]
+pub use secret::{PublicKey, SigningKey};
 pub use transport::{Webhooks, WebhooksBuilder};
 pub use verify::{Verified, Verifier, VerifyError, VerifyErrorKind};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::key_ring::KeyRing;
+use crate::secret::same_code;
 use crate::verify::{VerifyError, VerifyErrorKind};
 
 /// The name of the first active key that made one of the candidates. `prepare` turns a key into
@@ -35,4 +36,16 @@ pub(super) fn find_key<K, P, C>(
         None if any_active => Err(VerifyError::new(VerifyErrorKind::NoMatch)),
         None => Err(VerifyError::new(VerifyErrorKind::NoActiveKey)),
     }
+}
+
+/// [`find_key`] for codes: `mac` makes the right one, candidates are compared in constant time.
+pub(super) fn find_by_code<K, C: AsRef<[u8]>>(
+    ring: &KeyRing<K>,
+    now: SystemTime,
+    candidates: &[C],
+    mac: impl Fn(&K) -> [u8; 32],
+) -> Result<Arc<str>, VerifyError> {
+    find_key(ring, now, candidates, mac, |code, candidate| {
+        same_code(code, candidate.as_ref())
+    })
 }

@@ -1,9 +1,13 @@
 //! Secrets: typed, parsed strictly, never printed, wiped from memory when dropped.
 
+#[cfg(feature = "ed25519")]
+mod ed25519;
 mod hmac_key;
 mod shared;
 mod standard;
 
+#[cfg(feature = "ed25519")]
+pub use ed25519::{PublicKey, SigningKey};
 pub(crate) use hmac_key::{HmacKey, same_code};
 pub use shared::{MIN_SHARED_SECRET, SharedSecret};
 pub use standard::StandardSecret;

@@ -1,6 +1,6 @@
 //! Standard Webhooks 1.0: `webhook-id`, `webhook-timestamp`, `webhook-signature`.
 
-use std::str::FromStr;
+mod key;
 
 use async_trait::async_trait;
 use base64::Engine;
@@ -11,11 +11,14 @@ use outbox_core::{Error, SignatureHeader, Signer, SigningInput};
 use super::matching::find_key;
 use super::{Settings, no_active_key, scheme_settings};
 use crate::clock::unix_seconds;
-use crate::secret::{StandardSecret, same_code};
 use crate::verify::{
     MAX_ID, MAX_SIGNATURE_HEADER, MAX_SIGNATURES, Verified, Verifier, VerifyError, VerifyErrorKind,
     fresh, one,
 };
+
+pub use key::StandardKey;
+
+use key::Check;
 
 const ID: &str = "webhook-id";
 const TIMESTAMP: &str = "webhook-timestamp";
@@ -49,70 +52,6 @@ pub struct StandardWebhooks(Settings<StandardKey>);
 
 scheme_settings!(StandardWebhooks, StandardKey, tolerance);
 
-/// A key of either kind that Standard Webhooks has.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum StandardKey {
-    /// `whsec_…`: version `v1`, HMAC-SHA256. Signs and verifies.
-    Hmac(StandardSecret),
-}
-
-impl StandardKey {
-    /// Parses a key; the prefix says which kind.
-    ///
-    /// # Errors
-    ///
-    /// As the key types: [`StandardSecret::new`].
-    pub fn new(text: &str) -> Result<Self, Error> {
-        StandardSecret::new(text).map(Self::Hmac)
-    }
-
-    fn sign(&self, parts: &[&[u8]]) -> Option<String> {
-        match self {
-            Self::Hmac(secret) => {
-                let mut text = String::with_capacity(48);
-                text.push_str("v1,");
-                STANDARD.encode_string(secret.key().mac(parts), &mut text);
-                Some(text)
-            }
-        }
-    }
-
-    /// What candidates are compared with.
-    fn check(&self, parts: &[&[u8]]) -> Check {
-        match self {
-            Self::Hmac(secret) => Check::Code(secret.key().mac(parts)),
-        }
-    }
-}
-
-enum Check {
-    Code([u8; 32]),
-}
-
-impl Check {
-    fn fits(&self, candidate: &Candidate<'_>) -> bool {
-        match (self, candidate.version) {
-            (Self::Code(code), "v1") => same_code(code, &candidate.bytes),
-            _ => false,
-        }
-    }
-}
-
-impl From<StandardSecret> for StandardKey {
-    fn from(secret: StandardSecret) -> Self {
-        Self::Hmac(secret)
-    }
-}
-
-impl FromStr for StandardKey {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        Self::new(text)
-    }
-}
-
 impl StandardWebhooks {
     /// Signs and verifies with this key.
     ///
@@ -133,12 +72,8 @@ impl Signer for StandardWebhooks {
         let ring = self.0.keys.current();
         let mut signatures = String::new();
         for key in ring.active(input.timestamp) {
-            if let Some(signature) = key.secret().sign(&parts) {
+            if key.secret().sign(&parts, &mut signatures) {
                 key.count_use();
-                if !signatures.is_empty() {
-                    signatures.push(' ');
-                }
-                signatures.push_str(&signature);
             }
         }
         if signatures.is_empty() {
