@@ -17,6 +17,7 @@
 mod client;
 mod clock;
 mod destination;
+mod encoding;
 mod guard;
 mod header;
 mod hex;
@@ -29,14 +30,18 @@ mod verify;
 
 pub use {http, outbox_core};
 
-pub use client::{HttpFailure, HttpFailureKind, Timeouts};
-pub use destination::{Destinations, Endpoint, Resolution, UrlDestinations};
+pub use client::{HttpFailure, HttpFailureKind, HttpVersion, Identity, Timeouts};
+pub use destination::{Destinations, Endpoint, MapDestinations, Resolution, UrlDestinations};
+pub use encoding::Encoding;
 pub use guard::{AddressGuard, Refused, Resolve, SystemResolver, Target};
 pub use key_ring::{Key, KeyRing, SharedRing};
 pub use outcome::{Answer, Classifier, Lenient, Strict, Verdict, retry_after};
 pub use scheme::{GitHub, Shopify, Slack, StandardKey, StandardWebhooks, Stripe, XSignature};
-pub use secret::{MIN_SHARED_SECRET, SharedSecret, StandardSecret};
+pub use secret::{
+    EnvSecrets, FileSecrets, MIN_SHARED_SECRET, SecretProvider, SecretText, SharedSecret,
+    StandardSecret,
+};
 #[cfg(feature = "ed25519")]
 pub use secret::{PublicKey, SigningKey};
-pub use transport::{Webhooks, WebhooksBuilder};
+pub use transport::{AttemptObserver, AttemptReport, Webhooks, WebhooksBuilder};
 pub use verify::{Verified, Verifier, VerifyError, VerifyErrorKind};

@@ -1,4 +1,4 @@
-//! The connector: guard, name lookup, TCP, TLS, one deadline over all.
+//! The connector: guard, name lookup, TCP or a tunnel, TLS, one deadline over all.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -15,58 +15,32 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-use crate::guard::{AddressGuard, GuardedResolver, Refused};
+use super::proxy::EgressProxy;
+use crate::guard::{AddressGuard, GuardedResolver};
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 type Tcp = TokioIo<TcpStream>;
 
-/// The deadline for a connection has passed.
-#[derive(Debug)]
-pub(super) struct ConnectTimedOut;
-
-impl fmt::Display for ConnectTimedOut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no connection in time")
-    }
-}
-
-impl StdError for ConnectTimedOut {}
-
-/// A name could not be looked up.
-#[derive(Debug)]
-pub(crate) struct LookupFailed(pub(crate) io::Error);
-
-impl fmt::Display for LookupFailed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("name lookup failed")
-    }
-}
-
-impl StdError for LookupFailed {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        Some(&self.0)
-    }
-}
-
 /// TLS over guarded TCP, within a deadline.
 #[derive(Clone)]
-pub(super) struct Connector {
+pub(crate) struct Connector {
     https: HttpsConnector<GuardedTcp>,
     limit: Duration,
 }
 
 impl Connector {
     pub(super) fn new(
-        guard: Arc<AddressGuard>,
         resolver: GuardedResolver,
-        tls: Arc<rustls::ClientConfig>,
+        proxy: Option<EgressProxy>,
+        tls: rustls::ClientConfig,
         limit: Duration,
     ) -> Self {
+        let guard = resolver.guard.clone();
         let mut tcp = HttpConnector::new_with_resolver(resolver);
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(limit));
-        let tcp = GuardedTcp { tcp, guard };
+        let tcp = GuardedTcp { tcp, proxy, guard };
         Self {
             https: (tcp, tls).into(),
             limit,
@@ -98,21 +72,8 @@ impl Service<Uri> for Connector {
 #[derive(Clone)]
 struct GuardedTcp {
     tcp: HttpConnector<GuardedResolver>,
+    proxy: Option<EgressProxy>,
     guard: Arc<AddressGuard>,
-}
-
-impl GuardedTcp {
-    /// What can be refused before anything is looked up. The connector never asks the resolver
-    /// about an IP literal, so literals are checked here.
-    fn check(&self, uri: &Uri) -> Result<(), Refused> {
-        let https = uri.scheme_str() == Some("https");
-        if self.guard.requires_https() && !https {
-            return Err(Refused::Scheme);
-        }
-        self.guard
-            .check_port(uri.port_u16().unwrap_or(if https { 443 } else { 80 }))?;
-        self.guard.check_host(uri.host().unwrap_or_default())
-    }
 }
 
 impl Service<Uri> for GuardedTcp {
@@ -125,8 +86,12 @@ impl Service<Uri> for GuardedTcp {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        if let Err(refused) = self.check(&uri) {
+        // The connector never asks the resolver about an IP literal, so literals are checked here.
+        if let Err(refused) = self.guard.check_uri(&uri) {
             return Box::pin(async move { Err(refused.into()) });
+        }
+        if let Some(proxy) = self.proxy.clone() {
+            return Box::pin(async move { Ok(TokioIo::new(proxy.tunnel(&uri).await?)) });
         }
         let host = uri.host().unwrap_or_default().to_owned();
         let guard = self.guard.clone();
@@ -138,5 +103,33 @@ impl Service<Uri> for GuardedTcp {
             guard.check_address_of(&host, peer.ip())?;
             Ok(stream)
         })
+    }
+}
+
+/// The deadline for a connection has passed.
+#[derive(Debug)]
+pub(super) struct ConnectTimedOut;
+
+impl fmt::Display for ConnectTimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no connection in time")
+    }
+}
+
+impl StdError for ConnectTimedOut {}
+
+/// A name could not be looked up.
+#[derive(Debug)]
+pub(crate) struct LookupFailed(pub(crate) io::Error);
+
+impl fmt::Display for LookupFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("name lookup failed")
+    }
+}
+
+impl StdError for LookupFailed {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&self.0)
     }
 }

@@ -9,7 +9,8 @@ use hyper_util::client::legacy;
 use outbox_core::DeliveryError;
 
 use super::chain::{chain, find};
-use super::connect::ConnectTimedOut;
+use super::connect::{ConnectTimedOut, LookupFailed};
+use super::proxy::TunnelFailed;
 use crate::guard::Refused;
 
 type Source = Box<dyn StdError + Send + Sync + 'static>;
@@ -28,6 +29,8 @@ pub enum HttpFailureKind {
     ConnectTimeout,
     /// The TLS handshake failed: a certificate that isn't trusted, no common version.
     Tls,
+    /// The egress proxy can't be reached, or refuses: nothing to do with the receiver.
+    Proxy,
     /// The connection broke after the request may have been written, before an answer.
     Broken,
     /// The answer is no HTTP.
@@ -107,6 +110,7 @@ impl fmt::Display for HttpFailure {
             HttpFailureKind::Connect => "no connection",
             HttpFailureKind::ConnectTimeout => "the connection was not made in time",
             HttpFailureKind::Tls => "the TLS handshake failed",
+            HttpFailureKind::Proxy => "the egress proxy can't be used",
             HttpFailureKind::Broken => "the connection broke before an answer came",
             HttpFailureKind::Protocol => "the answer is no HTTP",
             HttpFailureKind::HeadTimeout => "no answer came in time",
@@ -128,9 +132,27 @@ impl StdError for HttpFailure {
 }
 
 /// Classifies what hyper reports, by type and never by text.
-pub(crate) fn from_hyper(error: legacy::Error) -> HttpFailure {
-    let kind = kind_of(&error, error.is_connect());
+pub(super) fn from_hyper(error: &legacy::Error) -> HttpFailure {
+    let kind = kind_of(error, error.is_connect());
     HttpFailure::new(kind).with_source(root(error))
+}
+
+/// The same for reqwest, whose own texts hold the URL.
+#[cfg(feature = "reqwest")]
+pub(super) fn from_reqwest(error: reqwest::Error) -> HttpFailure {
+    let error = error.without_url();
+    let kind = if error.is_timeout() {
+        if error.is_connect() {
+            HttpFailureKind::ConnectTimeout
+        } else {
+            HttpFailureKind::TotalTimeout
+        }
+    } else if error.is_redirect() {
+        HttpFailureKind::Protocol
+    } else {
+        kind_of(&error, error.is_connect())
+    };
+    HttpFailure::new(kind).with_source(root(&error))
 }
 
 fn kind_of(error: &(dyn StdError + 'static), connecting: bool) -> HttpFailureKind {
@@ -140,10 +162,15 @@ fn kind_of(error: &(dyn StdError + 'static), connecting: bool) -> HttpFailureKin
     if find::<ConnectTimedOut>(error).is_some() {
         return HttpFailureKind::ConnectTimeout;
     }
+    match find::<TunnelFailed>(error) {
+        Some(TunnelFailed::Target(_)) => return HttpFailureKind::Connect,
+        Some(_) => return HttpFailureKind::Proxy,
+        None => {}
+    }
     if find::<rustls::Error>(error).is_some() {
         return HttpFailureKind::Tls;
     }
-    if find::<super::connect::LookupFailed>(error).is_some() {
+    if find::<LookupFailed>(error).is_some() {
         return HttpFailureKind::Dns;
     }
     match find::<hyper::Error>(error) {
@@ -154,11 +181,10 @@ fn kind_of(error: &(dyn StdError + 'static), connecting: bool) -> HttpFailureKin
 }
 
 /// The innermost cause alone: the layers above it say "client error" and "error trying to connect".
-fn root(error: legacy::Error) -> Source {
-    let text = chain(&error)
+fn root(error: &(dyn StdError + 'static)) -> Source {
+    let text = chain(error)
         .last()
         .map_or_else(String::new, ToString::to_string);
-    let kind = find::<io::Error>(&error).map_or(io::ErrorKind::Other, io::Error::kind);
-    drop(error);
+    let kind = find::<io::Error>(error).map_or(io::ErrorKind::Other, io::Error::kind);
     Box::new(io::Error::new(kind, text))
 }

@@ -1,31 +1,34 @@
-//! The pooled client.
+//! A pooled client: one for each identity and guard.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper_util::client::legacy::{self, Client};
+use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use outbox_core::Error;
 
 use super::connect::Connector;
-use super::{PhaseBody, tls};
+use super::failure::from_hyper;
+use super::proxy::EgressProxy;
+use super::tls::Roots;
+use super::{HttpFailure, HttpVersion, Identity, PhaseBody, ResponseBody, Timeouts};
 use crate::guard::{AddressGuard, GuardedResolver, Resolve};
 
 /// Shorter than the keep-alive time of common servers (5 s in Node.js and Apache), so that a request
 /// seldom meets a connection that the server is closing.
 const IDLE: Duration = Duration::from_secs(4);
 
-/// The most bytes of a response head, HTTP/1.
+/// The most bytes of a response head.
 const MAX_HEAD: usize = 64 << 10;
 
-/// What a pooled client is made of.
+/// What pooled clients are made of.
 #[derive(Clone)]
 pub(crate) struct ClientSettings {
-    pub(crate) guard: Arc<AddressGuard>,
     pub(crate) resolver: Arc<dyn Resolve>,
+    pub(crate) roots: Roots,
+    pub(crate) proxy: Option<EgressProxy>,
+    pub(crate) version: HttpVersion,
     pub(crate) connect_timeout: Duration,
     pub(crate) idle_timeout: Duration,
     pub(crate) idle_per_host: usize,
@@ -34,9 +37,11 @@ pub(crate) struct ClientSettings {
 impl ClientSettings {
     pub(crate) fn new(resolver: Arc<dyn Resolve>) -> Self {
         Self {
-            guard: Arc::default(),
             resolver,
-            connect_timeout: super::Timeouts::default().connect,
+            roots: Roots::default(),
+            proxy: None,
+            version: HttpVersion::default(),
+            connect_timeout: Timeouts::default().connect,
             idle_timeout: IDLE,
             idle_per_host: 256,
         }
@@ -45,28 +50,40 @@ impl ClientSettings {
 
 /// A client with its pool. Clones share the pool.
 #[derive(Clone)]
-pub(crate) struct PooledClient(Client<Connector, PhaseBody>);
+pub(crate) enum PooledClient {
+    Hyper(Arc<Client<Connector, PhaseBody>>),
+    #[cfg(feature = "reqwest")]
+    Reqwest(reqwest::Client),
+}
 
 impl PooledClient {
-    pub(crate) fn new(settings: &ClientSettings) -> Result<Self, Error> {
+    pub(crate) fn new(
+        settings: &ClientSettings,
+        guard: &Arc<AddressGuard>,
+        identity: Option<&Identity>,
+    ) -> Result<Self, Error> {
         let resolver = GuardedResolver {
             resolver: settings.resolver.clone(),
-            guard: settings.guard.clone(),
+            guard: guard.clone(),
         };
-        let connector = Connector::new(
-            settings.guard.clone(),
-            resolver,
-            Arc::new(tls::default_config()?),
-            settings.connect_timeout,
-        );
-        let client = Client::builder(TokioExecutor::new())
+        let tls = settings.roots.config(identity, settings.version)?;
+        let proxy = settings.proxy.clone();
+        let connector = Connector::new(resolver, proxy, tls, settings.connect_timeout);
+        let mut builder = Client::builder(TokioExecutor::new());
+        builder
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(settings.idle_timeout)
             .pool_max_idle_per_host(settings.idle_per_host)
-            .http1_max_buf_size(MAX_HEAD)
-            .build(connector);
-        Ok(Self(client))
+            .http1_max_buf_size(MAX_HEAD);
+        #[cfg(feature = "http2")]
+        builder
+            .http2_only(settings.version == HttpVersion::Http2)
+            .http2_keep_alive_interval(Duration::from_secs(10))
+            .http2_keep_alive_timeout(Duration::from_secs(5))
+            .http2_keep_alive_while_idle(true)
+            .http2_max_header_list_size(16 << 10);
+        Ok(Self::Hyper(Arc::new(builder.build(connector))))
     }
 
     /// Sends one request and waits for the head of the answer. No redirects, no retries beyond a
@@ -74,13 +91,14 @@ impl PooledClient {
     pub(crate) async fn send(
         &self,
         request: Request<PhaseBody>,
-    ) -> Result<Response<Incoming>, legacy::Error> {
-        self.0.request(request).await
-    }
-}
-
-impl fmt::Debug for PooledClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PooledClient")
+    ) -> Result<Response<ResponseBody>, HttpFailure> {
+        match self {
+            Self::Hyper(client) => match client.request(request).await {
+                Ok(answer) => Ok(answer.map(ResponseBody::Hyper)),
+                Err(error) => Err(from_hyper(&error)),
+            },
+            #[cfg(feature = "reqwest")]
+            Self::Reqwest(client) => super::reqwest_client::send(client, request).await,
+        }
     }
 }

@@ -9,6 +9,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::net::IpAddr;
 
+use http::Uri;
 use ipnet::IpNet;
 
 pub(crate) use resolve::GuardedResolver;
@@ -184,8 +185,14 @@ impl AddressGuard {
         }
     }
 
-    pub(crate) const fn requires_https(&self) -> bool {
-        self.https_only
+    /// Checks all that a URL tells without looking its name up.
+    pub(crate) fn check_uri(&self, uri: &Uri) -> Result<(), Refused> {
+        let https = uri.scheme_str() == Some("https");
+        if self.https_only && !https {
+            return Err(Refused::Scheme);
+        }
+        self.check_port(uri.port_u16().unwrap_or(if https { 443 } else { 80 }))?;
+        self.check_host(uri.host().unwrap_or_default())
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct GuardedResolver {
 
 impl GuardedResolver {
     /// The admitted addresses of `host`; an error where there are none.
-    async fn lookup(self, host: String) -> io::Result<Vec<SocketAddr>> {
+    pub(crate) async fn lookup(self, host: String) -> io::Result<Vec<SocketAddr>> {
         let mut admitted = Vec::new();
         let mut refused = None;
         let found = self.resolver.resolve(&host).await;

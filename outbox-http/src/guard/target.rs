@@ -6,8 +6,6 @@ use http::Uri;
 use outbox_core::Error;
 use url::Url;
 
-use super::{AddressGuard, Refused};
-
 /// Where a delivery goes: an absolute `http` or `https` URL.
 ///
 /// It is parsed as browsers do (WHATWG), so every spelling of an address (`0x7f.1`, `2130706433`,
@@ -79,13 +77,10 @@ impl Target {
         &self.uri
     }
 
-    /// Checks all that can be known without looking up the name.
-    pub(crate) fn check(&self, guard: &AddressGuard) -> Result<(), Refused> {
-        if guard.requires_https() && self.uri.scheme_str() != Some("https") {
-            return Err(Refused::Scheme);
-        }
-        guard.check_port(self.port)?;
-        guard.check_host(&self.host)
+    /// Whether it is `https`.
+    #[must_use]
+    pub fn is_https(&self) -> bool {
+        self.uri.scheme_str() == Some("https")
     }
 }
 

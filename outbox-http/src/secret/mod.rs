@@ -3,12 +3,14 @@
 #[cfg(feature = "ed25519")]
 mod ed25519;
 mod hmac_key;
+mod provider;
 mod shared;
 mod standard;
 
 #[cfg(feature = "ed25519")]
 pub use ed25519::{PublicKey, SigningKey};
 pub(crate) use hmac_key::{HmacKey, same_code};
+pub use provider::{EnvSecrets, FileSecrets, SecretProvider, SecretText};
 pub use shared::{MIN_SHARED_SECRET, SharedSecret};
 pub use standard::StandardSecret;
 

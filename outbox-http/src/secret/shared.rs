@@ -14,7 +14,7 @@ pub const MIN_SHARED_SECRET: usize = 16;
 /// have it.
 ///
 /// A Stripe secret begins with `whsec_` and is used with that prefix; the same-looking
-/// [`StandardSecret`](super::StandardSecret) is base64 after the prefix. The two are different
+/// [`StandardSecret`](crate::StandardSecret) is base64 after the prefix. The two are different
 /// types because the keys differ.
 ///
 /// ```

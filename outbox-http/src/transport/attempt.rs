@@ -1,166 +1,191 @@
 //! One attempt, from the lookup of the destination to the verdict.
 
-use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::time::Duration;
 
 use http::header::LOCATION;
-use http::{Response, StatusCode};
-use hyper::body::Incoming;
+use http::{HeaderMap, Response, StatusCode, Uri};
 use outbox_core::{DeathReason, Delivery, DeliveryError, DeliveryErrorKind, Phase, Receipt};
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 
-use super::{Inner, response};
-use crate::client::{HttpFailure, HttpFailureKind, Progress, Timeouts, from_hyper};
+use super::report::Notes;
+use super::{Inner, head, response};
+use crate::client::{HttpFailure, HttpFailureKind, Progress, ResponseBody, Timeouts};
 use crate::destination::{Endpoint, Resolution};
-use crate::outcome::{Answer, Verdict, retry_after};
+use crate::outcome::{Answer, DeliveryHeader, Verdict, retry_after};
+
+/// After how long a delivery that found no free slot of its endpoint is due again.
+const SATURATED: Duration = Duration::from_secs(1);
 
 impl Inner {
     pub(super) async fn attempt(&self, delivery: Delivery) -> Result<Receipt, DeliveryError> {
         delivery.advance(Phase::Waiting);
         let started = Instant::now();
+        let mut notes = Notes::default();
+        let result = self.try_attempt(&delivery, started, &mut notes).await;
+        if let Some(observer) = &self.observer {
+            let error = result.as_ref().err();
+            let report = notes.report(delivery.event(), error, delivery.phase(), started.elapsed());
+            observer.attempted(&report);
+        }
+        result
+    }
+
+    async fn try_attempt(
+        &self,
+        delivery: &Delivery,
+        started: Instant,
+        notes: &mut Notes,
+    ) -> Result<Receipt, DeliveryError> {
         let endpoint = self.endpoint(&delivery.event().destination).await?;
+        if self.observer.is_some() {
+            notes.host = Some(endpoint.target.host().to_owned());
+        }
+        let _slot = slot(&endpoint)?;
+        self.check(&endpoint)?;
         let timeouts = endpoint.timeouts.unwrap_or(self.timeouts);
         let end = started + timeouts.total.min(delivery.timeout());
-        endpoint.target.check(&self.guard).map_err(|refused| {
-            failed(HttpFailure::new(HttpFailureKind::Refused).with_source(refused))
-        })?;
         let progress = Arc::new(Progress::new(delivery.clone()));
         let request = self
             .request(delivery.event(), &endpoint, progress.clone())
             .await?;
-        let sent = pin!(self.client.send(request));
-        let answer = head(sent, &progress, &timeouts, end).await;
+        let client = self
+            .clients
+            .client(endpoint.identity.as_ref(), endpoint.guard.as_ref())
+            .map_err(|source| {
+                not_sent(HttpFailure::new(HttpFailureKind::Tls).with_source(source))
+            })?;
+        let answer = head::answer(client.send(request), &progress, &timeouts, end).await;
         let answer = answer.map_err(|failure| {
-            let phase = if progress.is_sending() {
-                Phase::Sending
+            if progress.is_sending() {
+                ambiguous(failure)
             } else {
-                Phase::Waiting
-            };
-            failed(failure).with_phase(phase)
+                not_sent(failure)
+            }
         })?;
         delivery.advance(Phase::Answered);
-        self.conclude(&delivery, answer, &timeouts, end).await
+        self.conclude(delivery, answer, &timeouts, end, notes).await
     }
 
     async fn endpoint(&self, destination: &str) -> Result<Arc<Endpoint>, DeliveryError> {
-        let waiting = |error: DeliveryError, detail: String| {
-            error
-                .with_phase(Phase::Waiting)
-                .with_source(HttpFailure::new(HttpFailureKind::Destination).with_detail(detail))
-        };
-        match self.destinations.resolve(destination).await {
-            Ok(Resolution::Endpoint(endpoint)) => Ok(endpoint),
-            Ok(Resolution::Disabled { reason }) => Err(waiting(
+        let failure = HttpFailure::new(HttpFailureKind::Destination);
+        let (error, failure) = match self.destinations.resolve(destination).await {
+            Ok(Resolution::Endpoint(endpoint)) => return Ok(endpoint),
+            Ok(Resolution::Disabled { reason }) => (
                 DeliveryError::not_attempted("the destination is disabled")
                     .with_retry_after(self.recheck),
-                reason,
-            )),
-            Ok(Resolution::Unknown) => Err(waiting(
+                failure.with_detail(reason),
+            ),
+            Ok(Resolution::Unknown) => (
                 DeliveryError::unroutable("no such destination"),
-                "it is no URL that can be delivered to, and not configured".to_owned(),
-            )),
-            Err(error) => {
-                let failure = HttpFailure::new(HttpFailureKind::Destination).with_source(error);
-                Err(
-                    DeliveryError::not_attempted("the destination could not be looked up")
-                        .with_phase(Phase::Waiting)
-                        .with_source(failure),
-                )
-            }
+                failure.with_detail("it is neither configured nor a URL that can be delivered to"),
+            ),
+            Err(source) => (
+                DeliveryError::not_attempted("the destination could not be looked up"),
+                failure.with_source(source),
+            ),
+        };
+        Err(error.with_phase(Phase::Waiting).with_source(failure))
+    }
+
+    /// What can be refused on every attempt before a connection is looked for.
+    fn check(&self, endpoint: &Endpoint) -> Result<(), DeliveryError> {
+        let guard = endpoint.guard.as_ref().unwrap_or(self.clients.guard());
+        let refused = |failure| Err(not_sent(failure));
+        if let Err(reason) = guard.check_uri(endpoint.target.uri()) {
+            return refused(HttpFailure::new(HttpFailureKind::Refused).with_source(reason));
         }
+        if endpoint.identity.is_some() && !endpoint.target.is_https() {
+            let detail = "the destination has an identity but its URL is not https";
+            return refused(HttpFailure::new(HttpFailureKind::Refused).with_detail(detail));
+        }
+        Ok(())
     }
 
     async fn conclude(
         &self,
         delivery: &Delivery,
-        answer: Response<Incoming>,
+        answer: Response<ResponseBody>,
         timeouts: &Timeouts,
         end: Instant,
+        notes: &mut Notes,
     ) -> Result<Receipt, DeliveryError> {
         let (head, body) = answer.into_parts();
-        let wait = retry_after(&head.headers, self.clock.now());
         let mut seen = Answer::new(head.status, &head.headers);
-        seen.retry_after = wait;
+        seen.retry_after = retry_after(&head.headers, self.clock.now());
         seen.repeated = delivery.attempt() > 1 || delivery.event().replays > 0;
-        let verdict = self.classifier.classify(&seen);
-        let until = end.min(Instant::now() + timeouts.body);
-        let captured = response::read(body, self.capture, self.max_body, until).await;
-        let Some(kind) = failure_kind(verdict) else {
-            return Ok(Receipt::with_detail(head.status.to_string()));
+        let wish = self
+            .heed_header
+            .then(|| DeliveryHeader::of(&head.headers))
+            .flatten();
+        let verdict = match (self.classifier.classify(&seen), wish) {
+            (delivered @ (Verdict::Delivered | Verdict::AlreadyReceived), _) => delivered,
+            (_, Some(wish)) => wish.verdict(),
+            (verdict, None) => verdict,
         };
-        let failure = HttpFailure::new(HttpFailureKind::Status(head.status));
-        let failure =
-            match redirect(head.status, &head.headers).or_else(|| response::snippet(&captured)) {
-                Some(detail) => failure.with_detail(detail),
-                None => failure,
-            };
+        notes.status = Some(head.status);
+        notes.verdict = Some(verdict);
+        notes.asks_to_disable = wish == Some(DeliveryHeader::Disable);
+
+        let until = end.min(Instant::now() + timeouts.body);
+        let Some(kind) = failure_kind(verdict) else {
+            response::read(body, 0, until).await;
+            return Ok(receipt(head.status, verdict));
+        };
+        let captured = response::read(body, self.capture, until).await;
+        notes.snippet = response::snippet(captured, &head.headers, self.capture);
+        let mut failure = HttpFailure::new(HttpFailureKind::Status(head.status));
+        if let Some(redirect) = redirect(head.status, &head.headers) {
+            failure = failure.with_detail(redirect);
+        } else if let Some(text) = &notes.snippet {
+            failure = failure.with_detail(format!("the answer begins: {text}"));
+        }
         let error = DeliveryError::new(kind, format!("the receiver answered {}", head.status))
             .with_phase(Phase::Answered)
             .with_source(failure);
-        Err(match wait {
+        Err(match seen.retry_after {
             Some(wait) => error.with_retry_after(wait),
             None => error,
         })
     }
 }
 
-/// Waits for the head of the answer, within its deadline and the attempt's.
-async fn head(
-    mut sent: std::pin::Pin<
-        &mut impl Future<Output = Result<Response<Incoming>, hyper_util::client::legacy::Error>>,
-    >,
-    progress: &Progress,
-    timeouts: &Timeouts,
-    end: Instant,
-) -> Result<Response<Incoming>, HttpFailure> {
-    let mut alarm = pin!(sleep_until(end.min(Instant::now() + timeouts.head)));
-    poll_fn(|cx| {
-        if let Poll::Ready(answer) = sent.as_mut().poll(cx) {
-            return Poll::Ready(answer.map_err(from_hyper));
-        }
-        while alarm.as_mut().poll(cx).is_ready() {
-            // The head's time runs from the first byte of the request, which is known by now.
-            let due = match progress.sending_since() {
-                Some(since) => end.min(since + timeouts.head),
-                None => end,
-            };
-            let now = Instant::now();
-            if now >= due {
-                let kind = if now >= end {
-                    HttpFailureKind::TotalTimeout
-                } else {
-                    HttpFailureKind::HeadTimeout
-                };
-                return Poll::Ready(Err(HttpFailure::new(kind)));
-            }
-            // Still waiting for a connection: look again after the head's time at the latest.
-            let next = if progress.is_sending() {
-                due
-            } else {
-                due.min(now + timeouts.head)
-            };
-            alarm.as_mut().reset(next);
-        }
-        Poll::Pending
+/// A slot of the endpoint, where it has a limit.
+fn slot(endpoint: &Endpoint) -> Result<Option<OwnedSemaphorePermit>, DeliveryError> {
+    let Some(slots) = &endpoint.slots else {
+        return Ok(None);
+    };
+    slots.clone().try_acquire_owned().map(Some).map_err(|_| {
+        DeliveryError::not_attempted("the destination has no free slot")
+            .with_retry_after(SATURATED)
+            .with_phase(Phase::Waiting)
+            .with_source(HttpFailure::new(HttpFailureKind::Destination))
     })
-    .await
 }
 
-/// The error for an attempt without an answer.
-fn failed(failure: HttpFailure) -> DeliveryError {
+/// The error of an attempt of which no byte was sent.
+fn not_sent(failure: HttpFailure) -> DeliveryError {
     let error = match failure.kind() {
-        HttpFailureKind::Refused => {
-            DeliveryError::unroutable("delivery is not allowed there").with_phase(Phase::Waiting)
+        HttpFailureKind::Refused => DeliveryError::unroutable("delivery is not allowed there"),
+        HttpFailureKind::Request => {
+            DeliveryError::unroutable("the event can't be made into a request")
         }
-        _ => DeliveryError::transient("no answer from the receiver"),
+        HttpFailureKind::Proxy => DeliveryError::not_attempted("the way out is closed"),
+        _ => DeliveryError::transient("nothing was sent"),
     };
-    error.with_source(failure)
+    error.with_phase(Phase::Waiting).with_source(failure)
+}
+
+/// The error of an attempt that may have reached the receiver.
+fn ambiguous(failure: HttpFailure) -> DeliveryError {
+    DeliveryError::transient("sent, but no answer came")
+        .with_phase(Phase::Sending)
+        .with_source(failure)
 }
 
 /// The kind of error for a verdict; `None` where the event is delivered.
-fn failure_kind(verdict: Verdict) -> Option<DeliveryErrorKind> {
+const fn failure_kind(verdict: Verdict) -> Option<DeliveryErrorKind> {
     match verdict {
         Verdict::Delivered | Verdict::AlreadyReceived => None,
         Verdict::Transient => Some(DeliveryErrorKind::Transient),
@@ -170,14 +195,22 @@ fn failure_kind(verdict: Verdict) -> Option<DeliveryErrorKind> {
     }
 }
 
+fn receipt(status: StatusCode, verdict: Verdict) -> Receipt {
+    match (verdict, status.canonical_reason()) {
+        (Verdict::AlreadyReceived, _) => Receipt::with_detail(format!("{status}: received before")),
+        // Spares the common answer an allocation for formatting.
+        (_, Some(_)) if status == StatusCode::OK => Receipt::with_detail("200 OK"),
+        _ => Receipt::with_detail(status.to_string()),
+    }
+}
+
 /// Where a redirect points: its host alone, since the rest can hold secrets.
-fn redirect(status: StatusCode, headers: &http::HeaderMap) -> Option<String> {
+fn redirect(status: StatusCode, headers: &HeaderMap) -> Option<String> {
     if !status.is_redirection() {
         return None;
     }
-    let location = headers.get(LOCATION)?.to_str().ok()?;
-    let uri: http::Uri = location.parse().ok()?;
-    Some(match uri.host() {
+    let location: Uri = headers.get(LOCATION)?.to_str().ok()?.parse().ok()?;
+    Some(match location.host() {
         Some(host) => format!("redirects are not followed (to {host})"),
         None => "redirects are not followed (to the same host)".to_owned(),
     })

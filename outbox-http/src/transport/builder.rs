@@ -7,10 +7,15 @@ use std::time::{Duration, SystemTime};
 use http::HeaderValue;
 use outbox_core::{Error, Signer};
 
-use super::{Inner, Webhooks};
-use crate::client::{ClientSettings, PooledClient, Timeouts};
+use super::{AttemptObserver, Inner, Webhooks};
+use crate::client::{ClientSettings, Clients, EgressProxy, HttpVersion, Timeouts};
+#[cfg(feature = "reqwest")]
+use crate::client::{PooledClient, build_reqwest};
 use crate::clock::WallClock;
 use crate::destination::{Destinations, UrlDestinations};
+use crate::encoding::Encoding;
+#[cfg(feature = "reqwest")]
+use crate::guard::GuardedResolver;
 use crate::guard::{AddressGuard, Resolve, SystemResolver};
 use crate::outcome::{Classifier, Strict};
 
@@ -21,7 +26,13 @@ pub struct WebhooksBuilder {
     unsigned: bool,
     destinations: Option<Arc<dyn Destinations>>,
     classifier: Arc<dyn Classifier>,
+    observer: Option<Arc<dyn AttemptObserver>>,
+    encoding: Encoding,
+    heed_header: bool,
     client: ClientSettings,
+    guard: AddressGuard,
+    #[cfg(feature = "reqwest")]
+    reqwest: Option<Reqwest>,
     timeouts: Timeouts,
     user_agent: String,
     max_request: usize,
@@ -37,7 +48,13 @@ impl WebhooksBuilder {
             unsigned: false,
             destinations: None,
             classifier: Arc::new(Strict),
+            observer: None,
+            encoding: Encoding::raw(),
+            heed_header: false,
             client: ClientSettings::new(Arc::new(SystemResolver::default())),
+            guard: AddressGuard::public_internet(),
+            #[cfg(feature = "reqwest")]
+            reqwest: None,
             timeouts: Timeouts::default(),
             user_agent: concat!("outbox-http/", env!("CARGO_PKG_VERSION")).to_owned(),
             max_request: 2 << 20,
@@ -71,9 +88,28 @@ impl WebhooksBuilder {
         self
     }
 
+    /// Sees every attempt with its status, phase and duration.
+    pub fn observer(mut self, observer: impl AttemptObserver + 'static) -> Self {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// What bodies look like. Default: [`Encoding::raw`].
+    pub fn encoding(mut self, encoding: Encoding) -> Self {
+        self.encoding = encoding;
+        self
+    }
+
+    /// Heeds the response header `webhook-delivery` beside a status that means failure: `disable`
+    /// means gone, `abort-message` rejected. Default: not.
+    pub const fn heed_delivery_header(mut self) -> Self {
+        self.heed_header = true;
+        self
+    }
+
     /// Where deliveries may go. Default: the public internet, ports 80 and 443.
     pub fn guard(mut self, guard: AddressGuard) -> Self {
-        self.client.guard = Arc::new(guard);
+        self.guard = guard;
         self
     }
 
@@ -105,6 +141,67 @@ impl WebhooksBuilder {
     /// The most idle connections to one host. Default: 256.
     pub const fn idle_per_host(mut self, limit: usize) -> Self {
         self.client.idle_per_host = limit;
+        self
+    }
+
+    /// Which versions of HTTP are spoken. Default: HTTP/1.1.
+    pub const fn http(mut self, version: HttpVersion) -> Self {
+        self.client.version = version;
+        self
+    }
+
+    /// Trusts the certificates of this PEM text, beside Mozilla's.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`](outbox_core::ErrorKind::InvalidConfig): no certificate in it, or an
+    /// unusable one.
+    pub fn root_certificates(mut self, pem: &str) -> Result<Self, Error> {
+        self.client.roots.add_pem(pem)?;
+        Ok(self)
+    }
+
+    /// Trusts what the operating system trusts, beside Mozilla's certificates.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`](outbox_core::ErrorKind::InvalidConfig): the system has none.
+    #[cfg(feature = "native-roots")]
+    pub fn native_roots(mut self) -> Result<Self, Error> {
+        self.client.roots.add_native()?;
+        Ok(self)
+    }
+
+    /// Sends everything through this HTTP proxy, in `CONNECT` tunnels: `http://proxy:3128`, with
+    /// `user:password@` where it asks for it. Proxies in the environment are never used.
+    ///
+    /// The proxy looks names up and dials, so checking addresses is its part; the guard goes on
+    /// checking URLs. A proxy that is down or refuses costs no event an attempt.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`](outbox_core::ErrorKind::InvalidConfig): anything but `http://host:port`.
+    pub fn egress_proxy(mut self, url: &str) -> Result<Self, Error> {
+        self.client.proxy = Some(EgressProxy::new(url)?);
+        Ok(self)
+    }
+
+    /// Delivers through a `reqwest` client made of these settings. Redirects, proxies of the
+    /// environment and `Referer` are switched off and the guard is put into its name lookup;
+    /// whatever else was set stays. Endpoints with an identity or a guard of their own use the
+    /// built-in client.
+    #[cfg(feature = "reqwest")]
+    pub fn reqwest(mut self, builder: reqwest::ClientBuilder) -> Self {
+        self.reqwest = Some(Reqwest::Builder(Box::new(builder)));
+        self
+    }
+
+    /// Delivers through this `reqwest` client as it is. The guard sees URLs only, not the addresses
+    /// that are dialled, and a client that follows redirects can't be stopped, only found out:
+    /// prefer [`reqwest`](Self::reqwest) where strangers choose URLs.
+    #[cfg(feature = "reqwest")]
+    pub fn reqwest_client(mut self, client: reqwest::Client) -> Self {
+        self.reqwest = Some(Reqwest::Client(client));
         self
     }
 
@@ -156,20 +253,31 @@ impl WebhooksBuilder {
         let user_agent = HeaderValue::from_str(&self.user_agent).map_err(|source| {
             Error::invalid_config("user_agent", "is no header value").with_source(source)
         })?;
-        let destinations = self
-            .destinations
-            .unwrap_or_else(|| Arc::new(UrlDestinations::default()));
+        let guard = Arc::new(self.guard);
+        #[cfg(feature = "reqwest")]
+        let clients = match self.reqwest {
+            Some(reqwest) => {
+                let client = reqwest.build(&self.client, &guard, &self.timeouts)?;
+                Clients::with_default(self.client, guard, client)
+            }
+            None => Clients::new(self.client, guard)?,
+        };
+        #[cfg(not(feature = "reqwest"))]
+        let clients = Clients::new(self.client, guard)?;
         Ok(Webhooks(Arc::new(Inner {
-            client: PooledClient::new(&self.client)?,
-            destinations,
+            clients,
+            destinations: self
+                .destinations
+                .unwrap_or_else(|| Arc::new(UrlDestinations::default())),
             signers: self.signers,
             classifier: self.classifier,
-            guard: self.client.guard,
+            observer: self.observer,
+            encoding: self.encoding,
+            heed_header: self.heed_header,
             timeouts: self.timeouts,
             user_agent,
             max_request: self.max_request,
             capture: self.capture,
-            max_body: 64 << 10,
             recheck: self.recheck,
             clock: self.clock,
         })))
@@ -182,5 +290,33 @@ impl fmt::Debug for WebhooksBuilder {
             .field("signers", &self.signers.len())
             .field("timeouts", &self.timeouts)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "reqwest")]
+enum Reqwest {
+    Builder(Box<reqwest::ClientBuilder>),
+    Client(reqwest::Client),
+}
+
+#[cfg(feature = "reqwest")]
+impl Reqwest {
+    fn build(
+        self,
+        settings: &ClientSettings,
+        guard: &Arc<AddressGuard>,
+        timeouts: &Timeouts,
+    ) -> Result<PooledClient, Error> {
+        let client = match self {
+            Self::Client(client) => client,
+            Self::Builder(builder) => {
+                let resolver = GuardedResolver {
+                    resolver: settings.resolver.clone(),
+                    guard: guard.clone(),
+                };
+                build_reqwest(*builder, resolver, timeouts)?
+            }
+        };
+        Ok(PooledClient::Reqwest(client))
     }
 }

@@ -2,12 +2,15 @@
 
 mod attempt;
 mod builder;
+mod head;
+mod report;
 mod request;
 mod response;
 
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -15,19 +18,20 @@ use http::HeaderValue;
 use outbox_core::{Delivery, DeliveryError, Receipt, Signer, Transport};
 use tower_service::Service;
 
-use crate::client::{PooledClient, Timeouts};
+use crate::client::{Clients, Timeouts};
 use crate::clock::WallClock;
 use crate::destination::Destinations;
-use crate::guard::AddressGuard;
+use crate::encoding::Encoding;
 use crate::outcome::Classifier;
 
 pub use builder::WebhooksBuilder;
+pub use report::{AttemptObserver, AttemptReport};
 
 /// Delivers events as signed HTTP POST requests: a [`Transport`] and a `tower` service.
 ///
 /// Cheap to clone; the clones share the connection pool. It needs a tokio runtime.
 ///
-/// Deadlines are on, redirects are never followed, the [address guard](AddressGuard) is on.
+/// Deadlines are on, redirects are never followed, the [address guard](crate::AddressGuard) is on.
 ///
 /// ```
 /// use outbox_http::{StandardWebhooks, Webhooks};
@@ -42,17 +46,18 @@ pub use builder::WebhooksBuilder;
 pub struct Webhooks(Arc<Inner>);
 
 struct Inner {
-    client: PooledClient,
+    clients: Clients,
     destinations: Arc<dyn Destinations>,
     signers: Vec<Arc<dyn Signer>>,
     classifier: Arc<dyn Classifier>,
-    guard: Arc<AddressGuard>,
+    observer: Option<Arc<dyn AttemptObserver>>,
+    encoding: Encoding,
+    heed_header: bool,
     timeouts: Timeouts,
     user_agent: HeaderValue,
     max_request: usize,
     capture: usize,
-    max_body: usize,
-    recheck: std::time::Duration,
+    recheck: Duration,
     clock: WallClock,
 }
 
@@ -89,7 +94,7 @@ impl Service<Delivery> for Webhooks {
 impl fmt::Debug for Webhooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Webhooks")
-            .field("guard", &self.0.guard)
+            .field("guard", self.0.clients.guard())
             .field("timeouts", &self.0.timeouts)
             .finish_non_exhaustive()
     }

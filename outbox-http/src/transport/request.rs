@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, USER_AGENT};
+use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use outbox_core::{DeliveryError, Error, ErrorKind, Event, Phase, SigningInput};
 
@@ -20,25 +20,24 @@ impl Inner {
         endpoint: &Endpoint,
         progress: Arc<Progress>,
     ) -> Result<Request<PhaseBody>, DeliveryError> {
-        let body = event.payload.clone();
-        if body.len() > self.max_request {
+        let encoding = endpoint.encoding.as_ref().unwrap_or(&self.encoding);
+        let encoded = encoding.encode(event).map_err(unsendable)?;
+        let (body, mut headers) = (encoded.body, encoded.headers);
+        let most = endpoint.max_request.unwrap_or(self.max_request);
+        if body.len() > most {
             let problem = format!(
-                "the request has {} bytes; at most {} are sent",
-                body.len(),
-                self.max_request
+                "the request has {} bytes; at most {most} are sent",
+                body.len()
             );
             return Err(unsendable(problem));
         }
-        let mut headers = HeaderMap::with_capacity(8 + event.headers.len());
         headers.insert(USER_AGENT, self.user_agent.clone());
         for (name, value) in &event.headers {
             let (name, value) = header::parse(name, value)
                 .map_err(|problem| unsendable(format!("the event's header {problem}")))?;
-            headers.insert(name, value);
+            // The encoding's own headers say what the body is.
+            headers.entry(name).or_insert(value);
         }
-        let content_type = HeaderValue::from_str(&event.content_type)
-            .map_err(|_| unsendable("the event's content type is no header value".to_owned()))?;
-        headers.insert(CONTENT_TYPE, content_type);
         for (name, value) in &endpoint.headers {
             headers.insert(name, value.clone());
         }
@@ -62,30 +61,30 @@ impl Inner {
     ) -> Result<(), DeliveryError> {
         let signers = endpoint.signers.as_ref().unwrap_or(&self.signers);
         let input = SigningInput::new(event.id, self.clock.now(), body);
-        let mut signature: Option<String> = None;
+        let mut signatures = String::new();
         for signer in signers {
             for header in signer.sign(&input).await.map_err(not_signed)? {
                 if header.name == "webhook-signature" {
-                    match &mut signature {
-                        Some(list) => list.extend([" ", header.value.as_str()]),
-                        None => signature = Some(header.value),
-                    }
-                    continue;
+                    let separator = if signatures.is_empty() { "" } else { " " };
+                    signatures.extend([separator, &header.value]);
+                } else {
+                    insert(headers, &header.name, header.value)?;
                 }
-                insert(headers, &header.name, header.value)?;
             }
         }
-        signature.map_or(Ok(()), |list| insert(headers, "webhook-signature", list))
+        if signatures.is_empty() {
+            return Ok(());
+        }
+        insert(headers, "webhook-signature", signatures)
     }
 }
 
 fn insert(headers: &mut HeaderMap, name: &str, value: String) -> Result<(), DeliveryError> {
-    let invalid = || {
-        let problem = Error::new(ErrorKind::Other, "the signer made an invalid header");
-        not_signed(problem)
+    let parsed = HeaderName::from_bytes(name.as_bytes()).ok();
+    let (Some(name), Ok(value)) = (parsed, HeaderValue::try_from(value)) else {
+        let problem = "the signer made a header that HTTP doesn't allow";
+        return Err(not_signed(Error::new(ErrorKind::Other, problem)));
     };
-    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
-    let value = HeaderValue::try_from(value).map_err(|_| invalid())?;
     headers.insert(name, value);
     Ok(())
 }
