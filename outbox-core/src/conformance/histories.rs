@@ -375,14 +375,19 @@ impl<H: Harness> History<'_, H> {
         assert_eq!(answers, [expected]);
     }
 
+    /// Best effort: what it misses is released by the leases, which changes nothing else.
     async fn release_claim(&mut self) {
         let from = self.tokens.len().saturating_sub(8);
         let at = from + self.random.below(self.tokens.len() - from);
         let token = self.tokens[at];
-        let expected = self.model.claim_released(token);
-        self.say(format_args!("release a claim: {expected} rows"));
+        let most = self.model.claim_released(token);
+        self.say(format_args!("release a claim: {most} rows"));
         let released = self.h.store().release_claim(token).await;
-        assert_eq!(released.must("release_claim"), expected);
+        let released = released.must("release_claim");
+        assert!(released <= most, "{released} of {most} rows");
+        let leases = self.leases.iter().map(|(lease, _)| *lease);
+        let leases: Vec<Lease> = leases.filter(|lease| lease.token == token).collect();
+        self.h.store().release(&leases).await.must("release");
     }
 }
 
