@@ -10,6 +10,8 @@ use crate::{
 
 /// How long an attempt that was not made is put off, where nobody said.
 const DEFER: Duration = Duration::from_secs(1);
+/// The least that it is put off: what charges nothing must not spin.
+const LEAST_DEFER: Duration = Duration::from_millis(10);
 
 /// What follows from a failed attempt.
 #[derive(Debug, PartialEq, Eq)]
@@ -70,7 +72,7 @@ pub(super) fn failed(
             error: text,
         }),
         DeliveryErrorKind::NotAttempted => {
-            let after = error.retry_after().unwrap_or(DEFER);
+            let after = error.retry_after().unwrap_or(DEFER).max(LEAST_DEFER);
             Verdict {
                 outcome: Outcome::Defer {
                     after,

@@ -166,13 +166,14 @@ impl Driver<'_> {
         let Some(work) = self.slots.work(index) else {
             return;
         };
+        let open = starts && self.destinations.paused(work.destination, now).is_none();
         let claimed = &work.run.head.claimed;
         let goes_on = match outcome {
             Outcome::Published => true,
             Outcome::Dead { .. } => !claimed.death_blocks,
             _ => false,
         };
-        let tail = if goes_on && starts {
+        let tail = if goes_on && open {
             Default::default()
         } else {
             mem::take(&mut work.run.tail)

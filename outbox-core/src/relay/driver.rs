@@ -29,7 +29,7 @@ use super::watch::Watch;
 use crate::{Error, Wake};
 
 /// Rounds before the task gives way to others.
-const ROUNDS: usize = 32;
+const ROUNDS: usize = 8;
 /// How long store calls are awaited when everything else has been given up.
 const GRACE: Duration = Duration::from_secs(5);
 

@@ -23,7 +23,9 @@ impl<'a> Driver<'a> {
             self.send(calls::release_claim(store, orphan, now));
         }
         while let Some(wish) = self.holds.pop() {
-            self.send(calls::hold(store, wish, now));
+            if wish.until > now {
+                self.send(calls::hold(store, wish, now));
+            }
         }
         if self.keeper.due(now).is_some_and(|at| at <= now) {
             self.extend(now);
@@ -52,9 +54,9 @@ impl<'a> Driver<'a> {
         due.map(|at| self.health.until().map_or(at, |until| at.max(until)))
     }
 
-    /// Nothing is being delivered or settled.
+    /// Nothing is being delivered or settled, but for what the store refuses.
     pub(super) fn is_quiet(&self) -> bool {
-        self.slots.busy() == 0 && self.destinations.waiting() == 0 && self.settles.unsettled() == 0
+        self.slots.busy() == 0 && self.destinations.waiting() == 0 && !self.settles.pending()
     }
 
     /// While closing, each call has its one try whatever the store's health.
