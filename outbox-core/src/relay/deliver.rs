@@ -143,12 +143,15 @@ impl Driver<'_> {
                 verdict.outcome
             }
         };
-        self.end_head(index, outcome, now);
+        let goes_on = outcome == Outcome::Published;
+        self.end_head(index, outcome, goes_on, now);
     }
 
     fn die_undelivered(&mut self, index: usize, reason: DeathReason, error: String, now: Instant) {
+        let mut goes_on = false;
         if let Some(work) = self.slots.work(index) {
             let claimed = &work.run.head.claimed;
+            goes_on = !claimed.death_blocks;
             self.watch.tell(&Transition::Dead {
                 event: Some(&claimed.event),
                 lease: claimed.lease,
@@ -157,22 +160,21 @@ impl Driver<'_> {
                 error: &error,
             });
         }
-        self.end_head(index, Outcome::Dead { reason, error }, now);
+        self.end_head(index, Outcome::Dead { reason, error }, goes_on, now);
     }
 
     /// Settles the head; the run goes on, or goes back in the same settle.
-    fn end_head(&mut self, index: usize, outcome: Outcome, now: Instant) {
+    ///
+    /// It goes back after a death that an attempt led to, whatever the policy for dead heads: if the
+    /// relay died before that was settled, the head would be delivered after what had overtaken it.
+    /// An event that died undelivered (expired, too many claims) dies so again.
+    fn end_head(&mut self, index: usize, outcome: Outcome, goes_on: bool, now: Instant) {
         let starts = self.stage.starts();
         let Some(work) = self.slots.work(index) else {
             return;
         };
         let open = starts && self.destinations.paused(work.destination, now).is_none();
         let claimed = &work.run.head.claimed;
-        let goes_on = match outcome {
-            Outcome::Published => true,
-            Outcome::Dead { .. } => !claimed.death_blocks,
-            _ => false,
-        };
         let tail = if goes_on && open {
             Default::default()
         } else {

@@ -16,7 +16,7 @@ impl<'a> Driver<'a> {
             return;
         }
         let store = &*self.parts.store;
-        while let Some(batch) = self.settles.next(now, self.hurry()) {
+        if let Some(batch) = self.settles.next(now, self.hurry()) {
             self.send(calls::settle(store, batch, now));
         }
         while let Some(orphan) = self.orphans.pop() {

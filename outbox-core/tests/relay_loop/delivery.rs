@@ -203,6 +203,37 @@ async fn an_expired_event_dies_undelivered_and_its_key_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nothing_overtakes_a_head_whose_death_is_not_settled() {
+    let store = store();
+    put(&store, (0..3).map(|n| event(n).key("k"))).await;
+    let faulty = Faulty::new(store.clone());
+    faulty.fail_before(&["settle"]);
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&log);
+    let transport = Via(move |delivery: Delivery| {
+        let text = text(&delivery);
+        seen.lock().unwrap().push(text.clone());
+        async move {
+            if text == "0" {
+                no(DeliveryError::gone("410"))
+            } else {
+                ok()
+            }
+        }
+    });
+    let relay = relay(faulty.clone(), transport).build().unwrap();
+    relay
+        .run(async {
+            until("the settle failed", || faulty.failures() > 2).await;
+            assert_eq!(*log.lock().unwrap(), ["0"]);
+            faulty.up();
+            until("the others", || payloads(&store).len() == 2).await;
+        })
+        .await;
+    assert_eq!(*log.lock().unwrap(), ["0", "1", "2"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dead_head_holds_its_key_where_the_policy_says_so() {
     let store = store();
     store
