@@ -28,6 +28,8 @@ mod rt;
 mod schedule;
 mod settle;
 mod signer;
+#[cfg(feature = "sql")]
+pub mod sql;
 mod store;
 mod supervisor;
 mod text;

@@ -73,15 +73,13 @@ pub trait OutboxStore: Send + Sync {
 
     /// Ends claims: each event is published, retried, deferred, released or dead.
     ///
-    /// All of one destination and key is changed in one transaction. The same settle again, after
-    /// an ambiguous error, changes nothing more and answers [`Unknown`](LeaseStatus::Unknown).
+    /// All of one destination and key is changed in one transaction.
     async fn settle(&self, batch: &[Settlement]) -> Result<Vec<LeaseStatus>, Error>;
 
-    /// Lets leases run until `by` from now, earlier or later than before.
+    /// Lets leases run until `by` from now.
     async fn extend(&self, leases: &[Lease], by: Duration) -> Result<Vec<LeaseStatus>, Error>;
 
-    /// Gives events back undelivered, at once, the attempt refunded: as a settle with
-    /// [`Release`](crate::Outcome::Release).
+    /// Gives events back undelivered, at once, the attempt refunded.
     async fn release(&self, leases: &[Lease]) -> Result<Vec<LeaseStatus>, Error>;
 
     /// Gives back what a claim with this token took, where its answer was lost. Returns how many.
@@ -89,10 +87,8 @@ pub trait OutboxStore: Send + Sync {
     /// Best effort at bounded cost: what it misses, lease expiry returns (with the attempt counted).
     async fn release_claim(&self, token: LeaseToken) -> Result<u64, Error>;
 
-    /// Holds back, disables or frees a destination. Its events stay pending and uncharged; those
-    /// that are claimed already may still be settled.
+    /// Holds back, disables or frees a destination. Its events stay pending and uncharged.
     ///
-    /// A timed hold changes nothing about a disabled destination. The states are listed by
-    /// [`Destinations`](crate::Destinations).
+    /// A timed hold changes nothing about a disabled destination.
     async fn hold(&self, destination: &str, hold: Hold) -> Result<(), Error>;
 }

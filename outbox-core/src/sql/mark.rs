@@ -1,0 +1,200 @@
+//! The low-water mark: where a claim of fresh rows starts its scan.
+
+use std::time::{Duration, Instant};
+
+/// What a sweep may cost beside the rows that it brings, before it must be rationed.
+const CHEAP: Duration = Duration::from_millis(2);
+const PER_ROW: Duration = Duration::from_micros(20);
+/// A sweep is made at most this often while claims are full; and its excess cost, times `RATION`,
+/// must have passed.
+const RHYTHM: Duration = Duration::from_millis(50);
+const RATION: u32 = 20;
+
+/// Where the next claim of fresh rows starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Start {
+    /// Rows from this `seq` on.
+    pub seq: i64,
+    /// Whether it looks below the mark.
+    pub sweep: bool,
+}
+
+/// What one claim of fresh rows brought.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::exhaustive_structs, reason = "built by every adapter")]
+pub struct Scan {
+    /// The greatest `seq` up to which nothing that can be claimed was left.
+    pub last: Option<i64>,
+    /// How many rows it took.
+    pub rows: usize,
+    /// Whether it stopped at its limit, so that more may follow.
+    pub full: bool,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// One store's low-water mark for fresh rows.
+///
+/// A scan from the first row walks over the index entries of all rows that were deleted and not yet
+/// vacuumed, which an old snapshot can keep for hours. So a claim starts at the last `seq` of the
+/// previous one. What lies below (late commits, expired leases) is found by *sweeps* from the first
+/// row: every claim is one while the backlog is short and a sweep is cheap; otherwise one is made
+/// where the mark brings nothing, and on a rhythm, at a twentieth of the time at most.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use outbox_core::sql::{Mark, Scan};
+///
+/// # #[expect(clippy::disallowed_methods)]
+/// let now = Instant::now();
+/// let mut mark = Mark::default();
+/// let start = mark.start(now);
+/// assert!(start.sweep);
+/// mark.claimed(start, Scan { last: Some(500), rows: 100, full: true, took: Duration::from_millis(1) }, now);
+/// assert_eq!(mark.start(now).seq, 500);
+/// ```
+#[derive(Debug, Default)]
+pub struct Mark {
+    seq: Option<i64>,
+    /// Where the next sweep goes on, if the last one stopped before the mark.
+    sweep_from: Option<i64>,
+    /// The last claim brought less than it asked for.
+    drained: bool,
+    next_sweep: Option<Instant>,
+    expensive: bool,
+}
+
+impl Mark {
+    /// Where to start now.
+    #[must_use]
+    pub fn start(&self, now: Instant) -> Start {
+        let short = self.drained && !self.expensive;
+        match self.seq {
+            Some(seq) if !short && !self.may_sweep(now) => Start { seq, sweep: false },
+            _ => self.sweep(),
+        }
+    }
+
+    /// Where to start a sweep.
+    #[must_use]
+    pub fn sweep(&self) -> Start {
+        Start {
+            seq: self.sweep_from.unwrap_or(i64::MIN),
+            sweep: true,
+        }
+    }
+
+    /// Whether a claim that found nothing at the mark may look from the first row.
+    #[must_use]
+    pub fn may_sweep(&self, now: Instant) -> bool {
+        self.next_sweep.is_none_or(|at| at <= now)
+    }
+
+    /// In how long a sweep may be made, where the last ones were expensive.
+    #[must_use]
+    pub fn sweep_in(&self, now: Instant) -> Option<Duration> {
+        let at = self.next_sweep.filter(|_| self.expensive)?;
+        Some(at.saturating_duration_since(now))
+    }
+
+    /// Notes what a claim from `start` brought.
+    pub fn claimed(&mut self, start: Start, scan: Scan, now: Instant) {
+        self.drained = !scan.full;
+        if start.sweep {
+            let rows = u32::try_from(scan.rows).unwrap_or(u32::MAX);
+            let excess = scan.took.saturating_sub(PER_ROW.saturating_mul(rows));
+            self.expensive = excess > CHEAP;
+            self.next_sweep = now.checked_add(RHYTHM.max(excess.saturating_mul(RATION)));
+        }
+        let Some(last) = scan.last else {
+            self.sweep_from = None;
+            return;
+        };
+        let below = self.seq.is_some_and(|mark| last < mark);
+        if start.sweep {
+            // A sweep through rows that are not for claiming goes on there and leaves the mark.
+            self.sweep_from = (scan.full && scan.rows == 0 && below).then_some(last);
+        }
+        if !below || (scan.full && scan.rows > 0) {
+            self.seq = Some(last);
+        }
+    }
+
+    /// Notes that a sweep found nothing when `seq` was the last number given out.
+    pub fn nothing_up_to(&mut self, seq: i64) {
+        self.seq = Some(self.seq.map_or(seq, |mark| mark.max(seq)));
+    }
+
+    /// Whether sweeps have become expensive, so that the mark matters.
+    #[must_use]
+    pub const fn is_expensive(&self) -> bool {
+        self.expensive
+    }
+
+    /// Forgets everything: after any error of the store.
+    pub fn reset(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "instants for a pure function")]
+mod tests {
+    use super::*;
+
+    fn scan(last: i64, full: bool, millis: u64) -> Scan {
+        Scan {
+            last: (last > 0).then_some(last),
+            rows: 1,
+            full,
+            took: Duration::from_millis(millis),
+        }
+    }
+
+    #[test]
+    fn a_short_backlog_is_swept_each_time_and_a_long_one_is_not() {
+        let (mut mark, now) = (Mark::default(), Instant::now());
+        let first = mark.start(now);
+        mark.claimed(first, scan(7, false, 1), now);
+        assert!(mark.start(now).sweep);
+        mark.claimed(mark.start(now), scan(9, true, 1), now);
+        assert_eq!(mark.start(now).seq, 9);
+        assert!(mark.start(now + RHYTHM).sweep);
+    }
+
+    #[test]
+    fn an_expensive_sweep_is_rationed_by_its_cost() {
+        let (mut mark, now) = (Mark::default(), Instant::now());
+        mark.claimed(mark.start(now), scan(7, false, 102), now);
+        assert_eq!(mark.start(now).seq, 7);
+        assert!(!mark.may_sweep(now + Duration::from_secs(2)));
+        assert!(mark.may_sweep(now + Duration::from_secs(3)));
+        mark.reset();
+        assert!(mark.start(now).sweep);
+    }
+
+    #[test]
+    fn a_full_sweep_lowers_the_mark_and_a_short_one_does_not() {
+        let (mut mark, now) = (Mark::default(), Instant::now());
+        mark.claimed(mark.start(now), scan(100, true, 1), now);
+        let sweep = mark.sweep();
+        mark.claimed(sweep, scan(40, false, 1), now);
+        assert_eq!(mark.seq, Some(100));
+        mark.claimed(sweep, scan(50, true, 1), now);
+        assert_eq!(mark.seq, Some(50));
+    }
+
+    #[test]
+    fn a_sweep_through_held_rows_goes_on_where_it_stopped_and_leaves_the_mark() {
+        let (mut mark, now) = (Mark::default(), Instant::now());
+        mark.claimed(mark.start(now), scan(100, true, 1), now);
+        let mut held = scan(40, true, 1);
+        held.rows = 0;
+        mark.claimed(mark.sweep(), held, now);
+        assert_eq!((mark.seq, mark.sweep().seq), (Some(100), 40));
+        held.last = Some(120);
+        mark.claimed(mark.sweep(), held, now);
+        assert_eq!((mark.seq, mark.sweep().seq), (Some(120), i64::MIN));
+    }
+}

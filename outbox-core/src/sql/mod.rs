@@ -1,0 +1,68 @@
+//! What store adapters on SQL databases share: statements and migrations as text, and the logic
+//! around them that needs no driver.
+//!
+//! The text of every statement is here and nowhere else, so that adapters on different drivers work
+//! on one table. Parameters are positional (`$1` or `?1`); each statement's documentation lists
+//! them in order. Durations are bound as whole microseconds, see [`micros`].
+
+mod claiming;
+mod enqueuing;
+mod ladder;
+mod mark;
+mod migration;
+mod names;
+mod notes;
+pub mod pg;
+mod row;
+mod scan;
+mod settling;
+mod shares;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{Error, ErrorKind};
+
+pub use claiming::{ClaimDriver, Step, Taken, claim};
+pub use enqueuing::{Batches, NewRow, Winners};
+pub use ladder::{LADDER, rung, window};
+pub use mark::{Mark, Scan, Start};
+pub use migration::Migration;
+pub use names::TableNames;
+pub use notes::Notes;
+pub use row::{EventRow, header_text};
+pub use scan::ScanState;
+pub use settling::{Kind, Settling, answer, releases};
+pub use shares::{Shape, Shapes, Shares};
+
+/// The text of a statement, cheap to clone.
+pub type Sql = Arc<str>;
+
+/// A century: longer than anything waits, and short enough for every database's timestamps.
+const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+
+/// A duration as a statement takes it: whole microseconds, a century at most.
+#[must_use]
+pub fn micros(duration: Duration) -> i64 {
+    crate::clock::duration_micros(duration.min(LONGEST))
+}
+
+/// Checks the version of a schema against the library's own: `migrate` names the call that updates
+/// it. One version newer is fine, so that an application can be rolled back.
+///
+/// # Errors
+///
+/// [`Schema`](crate::ErrorKind::Schema), with what to do.
+pub fn check_version(found: i32, own: i32, migrate: &str) -> Result<(), Error> {
+    let problem = if found < own {
+        format!("`{migrate}` updates it")
+    } else if found > own + 1 {
+        "use a newer version of this library".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(
+        ErrorKind::Schema,
+        format!("the outbox schema has version {found}, this library works on {own}: {problem}"),
+    ))
+}

@@ -1,0 +1,212 @@
+//! Claims.
+//!
+//! Every statement here is complete in itself and runs in autocommit mode. Each returns the columns
+//! of [`EventRow`](crate::sql::EventRow), then `lease_until` (the database's now plus the lease),
+//! then one `bigint` more. A row whose `lease_until` is null is no event but a note on the claim.
+
+use super::{event_columns, sql};
+use crate::sql::{LADDER, Sql, TableNames, window as claim_window};
+
+/// Statements that claim; those with a row limit come one for each rung of [`LADDER`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ClaimSql {
+    /// Fresh rows without a filter. `$1` token, `$2` lease in µs, `$3` bytes, `$4` whether the first
+    /// row comes whatever its size, `$5` first `seq`. The last column is [`Notes`](crate::sql::Notes).
+    pub fresh: Vec<Sql>,
+    /// Fresh rows with filters, by a window of rows: parks those of held or excluded destinations.
+    /// `$1` to `$5` as `fresh`, `$6` event types or null, `$7` only these destinations or null, `$8`
+    /// excluded destinations or null. The note: `seq` is the last one looked at, the last column how
+    /// many were looked at (of [`window`](crate::sql::window)), `replays` how many of these were free, and
+    /// `attempts` how many were parked.
+    pub fresh_window: Vec<Sql>,
+    /// Due rows, as `fresh_window` without `$5`: `$5` to `$7` are the filters.
+    pub due_window: Vec<Sql>,
+    /// Parked rows whose destination is free. `$1` to `$4` as `fresh`, `$5` the destination to start
+    /// after, `$6` to `$8` the filters.
+    pub parked: Vec<Sql>,
+    /// Runs of keys. `$1` to `$4` as `fresh`, `$5` most rows, `$6` destination and `$7` hash of the
+    /// key to start after, `$8` to `$10` the filters. The last column is 1 where a dead event blocks
+    /// its key. The note: `destination` and `seq` are `$6` and `$7` of the next claim.
+    pub keyed: Sql,
+    /// No claim: [`Notes`](crate::sql::Notes), then the last `seq` that was given out.
+    pub look: Sql,
+}
+
+impl ClaimSql {
+    pub(super) fn new(names: &TableNames) -> Self {
+        let ladder = |template: &str| {
+            let fill = |rows: &u32| {
+                let window = claim_window(*rows).to_string();
+                let text = template
+                    .replace(":rows", &rows.to_string())
+                    .replace(":window", &window)
+                    .replace(":notes", NOTES);
+                sql(names, &text)
+            };
+            LADDER.iter().map(fill).collect()
+        };
+        Self {
+            fresh: ladder(FRESH),
+            fresh_window: ladder(&window("shape = 0 AND seq >= $5", "shape = 0", "seq", 6)),
+            due_window: ladder(&window(
+                "shape = 1 AND available_at <= now()",
+                "shape = 1 AND available_at <= now()",
+                "available_at, seq",
+                5,
+            )),
+            parked: ladder(PARKED),
+            keyed: sql(names, KEYED),
+            look: sql(names, &LOOK.replace(":notes", NOTES)),
+        }
+    }
+}
+
+const NOTES: &str = "(
+    SELECT EXISTS (SELECT FROM {events} WHERE shape = 1 AND available_at <= now())::integer
+        + EXISTS (SELECT FROM {events} WHERE key IS NOT NULL)::integer * 2
+        + EXISTS (SELECT FROM {events} WHERE shape = 3)::integer * 4
+        + EXISTS (SELECT FROM {destinations} WHERE hold_until > now())::integer * 8
+        + COALESCE(greatest(1, (extract(epoch FROM least(
+            (SELECT min(available_at) FROM {events} WHERE shape = 1 AND available_at > now()),
+            (SELECT min(available_at) FROM {events} WHERE shape = 4 AND available_at > now()),
+            (SELECT min(hold_until) FROM {destinations}
+             WHERE hold_until > now() AND hold_until < 'infinity')
+          ) - now()) * 1000000)::bigint), 0) * 16)";
+
+const FREE: &str = "(lease_until IS NULL OR lease_until <= now())";
+
+const FRESH: &str = concat!(
+    "UPDATE {events} AS e
+SET attempts = e.attempts + 1, lease_token = $1,
+    lease_until = now() + $2::bigint * interval '1 microsecond'
+WHERE e.ctid = ANY (ARRAY(
+    SELECT tid FROM (
+        SELECT tid, row_number() OVER w AS nth, sum(size) OVER w AS total
+        FROM (
+            SELECT ctid AS tid, seq, octet_length(payload) AS size
+            FROM {events}
+            WHERE shape = 0 AND seq >= $5
+              AND (lease_until IS NULL OR lease_until <= now())
+              AND destination <> ALL (ARRAY(
+                  SELECT destination FROM {destinations} WHERE hold_until > now()))
+            ORDER BY seq
+            LIMIT :rows
+            FOR UPDATE SKIP LOCKED
+        ) s
+        WINDOW w AS (ORDER BY seq ROWS UNBOUNDED PRECEDING)
+    ) b
+    WHERE total <= $3 OR nth = 1 AND $4))
+RETURNING ",
+    event_columns!(),
+    ", lease_until, :notes"
+);
+
+/// A claim by a window of the rows that `which` selects, in `order`, and that are `still` so once
+/// they are locked; `$filter` is the first of the
+/// three filter parameters.
+fn window(which: &str, still: &str, order: &str, filter: u8) -> String {
+    let (types, only, except) = (filter, filter + 1, filter + 2);
+    let outs = format!(
+        "(COALESCE(${except}::text[], '{{}}') || ARRAY(
+            SELECT destination FROM {{destinations}} WHERE hold_until > now()))"
+    );
+    format!(
+        "WITH seen AS MATERIALIZED (
+    SELECT ctid AS tid, seq, octet_length(payload) AS size, destination = ANY {outs} AS held,
+           row_number() OVER (ORDER BY {order}) AS place
+    FROM {{events}}
+    WHERE {which} AND {FREE}
+      AND (${types}::text[] IS NULL OR event_type = ANY (${types}))
+      AND (${only}::text[] IS NULL OR destination = ANY (${only}))
+    ORDER BY {order}
+    LIMIT :window
+), parked AS (
+    UPDATE {{events}} AS e SET shape = 3
+    WHERE e.ctid = ANY (ARRAY(
+        SELECT e.ctid FROM seen s JOIN {{events}} e ON e.ctid = s.tid
+        WHERE s.held AND {still} AND {FREE}
+        FOR UPDATE OF e SKIP LOCKED))
+    RETURNING 1
+), claimed AS (
+    UPDATE {{events}} AS e
+    SET attempts = e.attempts + 1, lease_token = $1,
+        lease_until = now() + $2::bigint * interval '1 microsecond'
+    WHERE e.ctid = ANY (ARRAY(
+        SELECT tid FROM (
+            SELECT tid, row_number() OVER w AS nth, sum(size) OVER w AS total
+            FROM (
+                SELECT e.ctid AS tid, s.place, s.size
+                FROM seen s JOIN {{events}} e ON e.ctid = s.tid
+                WHERE NOT s.held AND {still} AND {FREE}
+                ORDER BY s.place
+                LIMIT :rows
+                FOR UPDATE OF e SKIP LOCKED
+            ) l
+            WINDOW w AS (ORDER BY place ROWS UNBOUNDED PRECEDING)
+        ) b
+        WHERE total <= $3 OR nth = 1 AND $4))
+    RETURNING {columns}, lease_until
+)
+SELECT {columns}, lease_until, 0::bigint FROM claimed
+UNION ALL
+SELECT COALESCE((SELECT max(seq) FROM seen), 0), '00000000-0000-0000-0000-000000000000'::uuid,
+    '', '', NULL, '', '', NULL, NULL, NULL, NULL, now(), NULL, NULL,
+    (SELECT count(*)::integer FROM parked),
+    (SELECT count(*)::integer FROM seen WHERE NOT held), NULL, NULL, (SELECT count(*) FROM seen)",
+        columns = event_columns!(),
+    )
+}
+
+const PARKED: &str = concat!(
+    "WITH RECURSIVE dests AS (
+    (SELECT destination, 1 AS step FROM {events} WHERE shape = 3 AND destination > $5
+     ORDER BY destination LIMIT 1)
+    UNION ALL
+    SELECT n.destination, d.step + 1
+    FROM dests d CROSS JOIN LATERAL (
+        SELECT destination FROM {events} WHERE shape = 3 AND destination > d.destination
+        ORDER BY destination LIMIT 1
+    ) n
+    WHERE d.step < 500
+), picked AS MATERIALIZED (
+    SELECT r.tid, r.size, d.step, r.seq
+    FROM dests d CROSS JOIN LATERAL (
+        SELECT ctid AS tid, seq, octet_length(payload) AS size
+        FROM {events}
+        WHERE shape = 3 AND destination = d.destination
+          AND (lease_until IS NULL OR lease_until <= now())
+          AND ($6::text[] IS NULL OR event_type = ANY ($6))
+        ORDER BY seq
+        LIMIT :rows
+        FOR UPDATE SKIP LOCKED
+    ) r
+    WHERE d.destination <> ALL (COALESCE($8::text[], '{}') || ARRAY(
+              SELECT destination FROM {destinations} WHERE hold_until > now()))
+      AND ($7::text[] IS NULL OR d.destination = ANY ($7))
+    LIMIT :rows
+)
+UPDATE {events} AS e
+SET attempts = e.attempts + 1, lease_token = $1,
+    lease_until = now() + $2::bigint * interval '1 microsecond'
+WHERE e.ctid = ANY (ARRAY(
+    SELECT tid FROM (
+        SELECT tid, row_number() OVER w AS nth, sum(size) OVER w AS total
+        FROM picked WINDOW w AS (ORDER BY step, seq ROWS UNBOUNDED PRECEDING)
+    ) b
+    WHERE total <= $3 OR nth = 1 AND $4))
+RETURNING ",
+    event_columns!(),
+    ", lease_until, 0::bigint"
+);
+
+const KEYED: &str = concat!(
+    "SELECT ",
+    event_columns!(),
+    ", lease_until,
+    (destination = ANY (ARRAY(
+        SELECT destination FROM {destinations} WHERE dead_head = 'block')))::integer::bigint
+FROM {claim_keyed_v1}($1, $2::bigint * interval '1 microsecond', $5, $3, $4, $6, $7, $8, $9, $10)"
+);
+
+const LOOK: &str = "SELECT :notes, (SELECT last_value FROM {events_seq})";

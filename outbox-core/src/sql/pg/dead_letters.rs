@@ -1,0 +1,108 @@
+//! Dead letters. Each statement runs in autocommit mode.
+//!
+//! The filter parameters are, in order and each nullable: seqs, ids, event type, destination, key,
+//! reason, and for how many µs the letter is dead.
+
+use super::{event_columns, sql};
+use crate::sql::{Sql, TableNames};
+
+/// Statements on dead letters; `$1` to `$7` are the filter.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct DeadLetterSql {
+    /// `$8` after this seq, `$9` most rows. The columns of an event, then `reason`, `dead_at`.
+    pub list: Sql,
+    /// `$8` most rows, `$9` µs between two, `$10` new time to live in µs or null. One row: how many.
+    pub replay: Sql,
+    /// `$8` most rows, `$9` why. One row: how many.
+    pub discard: Sql,
+}
+
+impl DeadLetterSql {
+    pub(super) fn new(names: &TableNames) -> Self {
+        let fill = |template: &str| {
+            let text = template
+                .replace(":filter", FILTER)
+                .replace(":unblock", UNBLOCK);
+            sql(names, &text)
+        };
+        Self {
+            list: fill(LIST),
+            replay: fill(REPLAY),
+            discard: fill(DISCARD),
+        }
+    }
+}
+
+const FILTER: &str = "($1::bigint[] IS NULL OR d.seq = ANY ($1))
+      AND ($2::uuid[] IS NULL OR d.id = ANY ($2))
+      AND ($3::text IS NULL OR d.event_type = $3)
+      AND ($4::text IS NULL OR d.destination = $4)
+      AND ($5::text IS NULL OR d.key = $5)
+      AND ($6::text IS NULL OR d.reason = $6)
+      AND ($7::bigint IS NULL OR d.dead_at <= now() - $7 * interval '1 microsecond')";
+
+/// Ends the blocks of keys whose last dead letter is `gone`.
+pub(super) const UNBLOCK: &str = "unblocked AS (
+    DELETE FROM {blocked} AS b
+    USING (SELECT DISTINCT destination, key FROM gone WHERE key IS NOT NULL) g
+    WHERE b.destination = g.destination AND b.key = g.key
+      AND NOT EXISTS (
+          SELECT FROM {dead} d
+          WHERE d.destination = g.destination AND d.key = g.key
+            AND d.seq <> ALL (ARRAY(SELECT seq FROM gone)))
+)";
+
+const LIST: &str = concat!(
+    "SELECT ",
+    event_columns!(),
+    ", reason, dead_at
+FROM {dead} d
+WHERE :filter AND d.seq > $8
+ORDER BY d.seq
+LIMIT $9"
+);
+
+const REPLAY: &str = "WITH picked AS MATERIALIZED (
+    SELECT d.seq, d.id FROM {dead} d
+    WHERE :filter
+      AND NOT EXISTS (SELECT FROM {events} e WHERE e.id = d.id)
+    ORDER BY d.seq
+    LIMIT $8
+    FOR UPDATE OF d SKIP LOCKED
+), gone AS (
+    DELETE FROM {dead} d
+    USING (SELECT DISTINCT ON (id) seq FROM picked ORDER BY id, seq) p
+    WHERE d.seq = p.seq
+    RETURNING d.*
+), back AS (
+    INSERT INTO {events} (seq, id, available_at, created_at, expires_at, replays, max_attempts,
+        shape, event_type, destination, key, content_type, aggregate_type, aggregate_id, headers,
+        dedup_key, last_error, payload)
+    SELECT seq, id, now() + wait * interval '1 microsecond', now(),
+        now() + $10::bigint * interval '1 microsecond', replays + 1, max_attempts,
+        CASE WHEN key IS NULL THEN 1 WHEN wait > 0 THEN 4 ELSE 2 END,
+        event_type, destination, key, content_type, aggregate_type, aggregate_id, headers,
+        dedup_key, last_error, payload
+    FROM (SELECT *, (row_number() OVER (ORDER BY seq) - 1) * $9::bigint AS wait FROM gone) g
+    ORDER BY seq
+    RETURNING 1
+), :unblock
+SELECT count(*) FROM back";
+
+const DISCARD: &str = "WITH picked AS MATERIALIZED (
+    SELECT d.seq FROM {dead} d
+    WHERE :filter
+    ORDER BY d.seq
+    LIMIT $8
+    FOR UPDATE OF d SKIP LOCKED
+), gone AS (
+    DELETE FROM {dead} d USING picked p WHERE d.seq = p.seq
+    RETURNING d.*
+), noted AS (
+    INSERT INTO {discards} (seq, id, event_type, destination, key, death_reason, last_error,
+        discard_reason, discarded_at)
+    SELECT seq, id, event_type, destination, key, reason, last_error, $9, now() FROM gone
+    RETURNING 1
+), :unblock
+SELECT count(*) FROM noted";

@@ -1,0 +1,118 @@
+//! Statistics and pruning. Each statement runs in autocommit mode.
+
+use super::dead_letters::UNBLOCK;
+use super::sql;
+use crate::sql::{Sql, TableNames};
+
+/// Statements of upkeep.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct MaintenanceSql {
+    /// `$1` where counts stop. One row: pending, claimed, due, parked, age of the oldest due row in
+    /// µs or null, dead, blocked keys. Claimed, due and parked are counted among the first `$1` rows
+    /// of each shape.
+    pub stats: Sql,
+    /// `$1` µs since the publication, `$2` most rows.
+    pub prune_published: Sql,
+    /// The records of discarded letters, as `prune_published`.
+    pub prune_discards: Sql,
+    /// `$1` µs since the death, `$2` most rows. One row: how many.
+    pub prune_dead: Sql,
+    /// `$1` µs since the enqueue, `$2` most rows.
+    pub prune_dedup: Sql,
+}
+
+impl MaintenanceSql {
+    pub(super) fn new(names: &TableNames) -> Self {
+        Self {
+            stats: sql(names, STATS),
+            prune_published: sql(names, PRUNE_PUBLISHED),
+            prune_discards: sql(names, PRUNE_DISCARDS),
+            prune_dead: sql(names, &PRUNE_DEAD.replace(":unblock", UNBLOCK)),
+            prune_dedup: sql(names, PRUNE_DEDUP),
+        }
+    }
+}
+
+const STATS: &str = "WITH front AS MATERIALIZED (
+    (SELECT shape, destination, key, available_at, lease_until FROM {events}
+     WHERE shape = 0 ORDER BY seq LIMIT $1)
+    UNION ALL
+    (SELECT shape, destination, key, available_at, lease_until FROM {events}
+     WHERE shape = 1 ORDER BY available_at, seq LIMIT $1)
+    UNION ALL
+    (SELECT shape, destination, key, available_at, lease_until FROM {events}
+     WHERE shape = 3 ORDER BY destination, seq LIMIT $1)
+), keyed AS MATERIALIZED (
+    -- A key's rows are due from its head to its first row that is not, if none is under a lease.
+    SELECT destination, available_at, leased,
+        NOT bool_or(leased) OVER (PARTITION BY destination, khash)
+        AND bool_and(available_at <= now()) OVER (
+            PARTITION BY destination, khash ORDER BY seq)
+        AND NOT EXISTS (SELECT FROM {blocked} b
+            WHERE b.destination = k.destination AND b.key = k.key) AS ready
+    FROM (
+        SELECT destination, khash, key, seq, available_at,
+            COALESCE(lease_until > now(), false) AS leased
+        FROM {events} WHERE key IS NOT NULL ORDER BY destination, khash, seq LIMIT $1
+    ) k
+), state AS (
+    SELECT destination, available_at, COALESCE(lease_until > now(), false) AS leased,
+        available_at <= now() AS ready
+    FROM front
+    UNION ALL
+    SELECT destination, available_at, leased, ready FROM keyed
+), held AS MATERIALIZED (
+    SELECT destination FROM {destinations} WHERE hold_until > now()
+), counted AS (
+    SELECT count(*) FILTER (WHERE s.leased) AS claimed,
+        count(*) FILTER (WHERE s.ready AND NOT s.leased AND h.destination IS NULL) AS due,
+        count(*) FILTER (WHERE NOT s.leased AND h.destination IS NOT NULL) AS parked,
+        min(s.available_at) FILTER (
+            WHERE s.ready AND NOT s.leased AND h.destination IS NULL) AS oldest
+    FROM state s LEFT JOIN held h USING (destination)
+)
+SELECT (SELECT count(*) FROM (SELECT FROM {events} LIMIT $1) p),
+    claimed, due, parked,
+    (extract(epoch FROM now() - oldest) * 1000000)::bigint,
+    (SELECT count(*) FROM (SELECT FROM {dead} LIMIT $1) d),
+    (SELECT count(*) FROM (SELECT FROM {blocked} LIMIT $1) b)
+FROM counted";
+
+const PRUNE_PUBLISHED: &str = "DELETE FROM {published}
+WHERE seq = ANY (ARRAY(
+    SELECT seq FROM {published}
+    WHERE published_at <= now() - $1::bigint * interval '1 microsecond'
+    ORDER BY published_at, seq
+    LIMIT $2
+    FOR UPDATE SKIP LOCKED))";
+
+const PRUNE_DISCARDS: &str = "DELETE FROM {discards}
+WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM {discards}
+    WHERE discarded_at <= now() - $1::bigint * interval '1 microsecond'
+    ORDER BY discarded_at
+    LIMIT $2
+    FOR UPDATE SKIP LOCKED))";
+
+const PRUNE_DEAD: &str = "WITH picked AS MATERIALIZED (
+    SELECT seq FROM {dead}
+    WHERE dead_at <= now() - $1::bigint * interval '1 microsecond'
+    ORDER BY dead_at, seq
+    LIMIT $2
+    FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM {dead} d USING picked p WHERE d.seq = p.seq
+    RETURNING d.seq, d.destination, d.key
+), :unblock
+SELECT count(*) FROM gone";
+
+const PRUNE_DEDUP: &str = "DELETE FROM {dedup}
+WHERE dedup_key = ANY (ARRAY(
+    SELECT k.dedup_key FROM {dedup} k
+    WHERE k.created_at <= now() - $1::bigint * interval '1 microsecond'
+      AND NOT EXISTS (SELECT FROM {events} e WHERE e.id = k.id)
+      AND NOT EXISTS (SELECT FROM {dead} d WHERE d.id = k.id)
+    ORDER BY k.created_at
+    LIMIT $2
+    FOR UPDATE OF k SKIP LOCKED))";

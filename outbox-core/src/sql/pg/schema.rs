@@ -1,0 +1,94 @@
+//! Tables and migrations.
+
+use super::sql;
+use crate::sql::{Migration, Sql, TableNames};
+
+/// The schema that this version of the library works on. It also works on the next one.
+pub const SCHEMA_VERSION: i32 = 1;
+
+/// Statements about the schema itself.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct SchemaSql {
+    /// Brings the schema up to date, in one transaction of its own. Several statements: it goes by
+    /// the simple query protocol, outside any transaction. Safe by many processes at once.
+    pub migrate: Sql,
+    /// One row: the version of the schema.
+    pub version: Sql,
+}
+
+impl SchemaSql {
+    pub(super) fn new(names: &TableNames) -> Self {
+        Self {
+            migrate: migrate(names).into(),
+            version: sql(names, "SELECT COALESCE(max(version), 0) FROM {migrations}"),
+        }
+    }
+}
+
+/// Every migration, oldest first.
+#[must_use]
+pub fn migrations(names: &TableNames) -> Vec<Migration> {
+    steps(names)
+        .into_iter()
+        .map(|(version, name, statements)| {
+            let mut text = MIGRATIONS_TABLE.to_owned();
+            text.push_str(&statements);
+            text.push_str(&record(version, name));
+            let mut text = names.fill(&text, '"');
+            if let Some(schema) = names.schema_name() {
+                text.insert_str(0, &format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\";\n\n"));
+            }
+            Migration::new(version, name, text)
+        })
+        .collect()
+}
+
+fn steps(_: &TableNames) -> [(i32, &'static str, String); 1] {
+    let statements = concat!(
+        include_str!("0001_outbox.sql"),
+        "\n",
+        include_str!("claim_keyed.sql")
+    );
+    [(1, "outbox", statements.to_owned())]
+}
+
+const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS {migrations} (
+    version integer PRIMARY KEY,
+    name text NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+);
+
+";
+
+fn record(version: i32, name: &str) -> String {
+    format!("\nINSERT INTO {{migrations}} (version, name) VALUES ({version}, '{name}');\n")
+}
+
+/// The lock comes before anything else: `IF NOT EXISTS` alone is no protection against a second
+/// process. All statements of one simple query are one transaction.
+fn migrate(names: &TableNames) -> String {
+    let mut text =
+        "SELECT pg_advisory_xact_lock(hashtextextended('{migrations}', 20260101));\n".to_owned();
+    if let Some(schema) = names.schema_name() {
+        text.push_str(&format!(
+            "DO $outbox$ BEGIN
+    IF to_regnamespace('\"{schema}\"') IS NULL THEN CREATE SCHEMA \"{schema}\"; END IF;
+END $outbox$;\n"
+        ));
+    }
+    text.push_str("SET LOCAL client_min_messages = warning;\n");
+    text.push_str(MIGRATIONS_TABLE);
+    for (version, name, statements) in steps(names) {
+        text.push_str(&format!(
+            "DO $outbox$ BEGIN
+IF NOT EXISTS (SELECT FROM {{migrations}} WHERE version = {version}) THEN
+{statements}
+{record}
+END IF;
+END $outbox$;\n",
+            record = record(version, name),
+        ));
+    }
+    names.fill(&text, '"')
+}

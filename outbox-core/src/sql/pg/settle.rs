@@ -1,0 +1,140 @@
+//! Ending, extending and giving back leases. Each statement runs in autocommit mode.
+
+use super::sql;
+use crate::Retention;
+use crate::sql::{Sql, TableNames};
+
+/// Statements that prove a lease.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct SettleSql {
+    /// Rows of one claim, all published. `$1` seqs, `$2` the token. One row: the seqs changed, or
+    /// null.
+    pub published: Sql,
+    /// Any outcomes. `$1` seqs, `$2` tokens, `$3` kinds, `$4` µs, `$5` notes, `$6` reasons: the
+    /// columns of [`Settling`](crate::sql::Settling). One row: the seqs changed, or null.
+    pub mixed: Sql,
+    /// `$1` seqs, `$2` tokens, `$3` µs. One row: the seqs changed, or null.
+    pub extend: Sql,
+    /// Which of the rows `$1` are open: `seq`, whether a token other than the one in `$2` at its
+    /// place is on it.
+    pub held: Sql,
+    /// Gives back what the claim with token `$1` took, near the front of each shape; `$2` first
+    /// `seq` of the fresh rows, `$3` destination and `$4` hash of the key after which it began.
+    pub release_claim: Sql,
+}
+
+impl SettleSql {
+    pub(super) fn new(names: &TableNames, retention: Retention) -> Self {
+        let keep = retention == Retention::Keep;
+        let history = if keep { HISTORY } else { "" };
+        Self {
+            published: sql(names, &PUBLISHED.replace(":history", history)),
+            mixed: sql(names, &MIXED.replace(":history", history)),
+            extend: sql(names, EXTEND),
+            held: sql(names, HELD),
+            release_claim: sql(names, RELEASE_CLAIM),
+        }
+    }
+}
+
+const PUBLISHED: &str = "WITH gone AS (
+    DELETE FROM {events}
+    WHERE seq = ANY ($1) AND lease_token = $2
+    RETURNING *, 0 AS kind
+):history
+SELECT array_agg(seq) FROM gone";
+
+const HISTORY: &str = ", history AS (
+    INSERT INTO {published} (seq, id, created_at, published_at, attempts, replays, event_type,
+        destination, key, content_type, aggregate_type, aggregate_id, headers, dedup_key,
+        last_error, payload)
+    SELECT seq, id, created_at, now(), attempts, replays, event_type, destination, key,
+        content_type, aggregate_type, aggregate_id, headers, dedup_key, last_error, payload
+    FROM gone WHERE kind = 0
+)";
+
+const MIXED: &str = "WITH mine AS MATERIALIZED (
+    SELECT e.ctid AS tid, e.seq, i.kind, i.after, i.note, i.reason
+    FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::bigint[], $5::text[], $6::text[])
+        AS i(seq, token, kind, after, note, reason)
+    JOIN {events} e ON e.seq = i.seq AND e.lease_token = i.token
+    ORDER BY e.seq
+    FOR UPDATE OF e
+), again AS (
+    UPDATE {events} AS e
+    SET shape = CASE
+            WHEN e.key IS NULL THEN 1
+            WHEN m.kind = 3 OR m.after <= 0 THEN 2
+            ELSE 4 END,
+        available_at = CASE
+            WHEN m.kind = 3 THEN least(e.available_at, now())
+            ELSE now() + m.after * interval '1 microsecond' END,
+        attempts = CASE WHEN m.kind = 1 THEN e.attempts ELSE greatest(e.attempts - 1, 0) END,
+        last_error = COALESCE(m.note, e.last_error),
+        lease_token = NULL, lease_until = NULL
+    FROM mine m
+    WHERE e.ctid = m.tid AND m.kind IN (1, 2, 3)
+), gone AS (
+    DELETE FROM {events} AS e USING mine m
+    WHERE e.ctid = m.tid AND m.kind IN (0, 4)
+    RETURNING e.*, m.kind, m.note, m.reason
+):history, buried AS (
+    INSERT INTO {dead} (seq, id, created_at, expires_at, dead_at, attempts, replays, max_attempts,
+        event_type, destination, key, content_type, aggregate_type, aggregate_id, headers,
+        dedup_key, reason, last_error, payload)
+    SELECT seq, id, created_at, expires_at, now(), attempts, replays, max_attempts, event_type,
+        destination, key, content_type, aggregate_type, aggregate_id, headers, dedup_key,
+        COALESCE(reason, 'other'), COALESCE(note, last_error), payload
+    FROM gone WHERE kind = 4
+), blocks AS (
+    INSERT INTO {blocked} (destination, key, seq, since)
+    SELECT DISTINCT ON (g.destination, g.key) g.destination, g.key, g.seq, now()
+    FROM gone g JOIN {destinations} d ON d.destination = g.destination AND d.dead_head = 'block'
+    WHERE g.kind = 4 AND g.key IS NOT NULL
+    ORDER BY g.destination, g.key, g.seq
+    ON CONFLICT (destination, key) DO NOTHING
+)
+SELECT array_agg(seq) FROM mine";
+
+const EXTEND: &str = "WITH mine AS MATERIALIZED (
+    SELECT e.ctid AS tid, e.seq
+    FROM unnest($1::bigint[], $2::uuid[]) AS i(seq, token)
+    JOIN {events} e ON e.seq = i.seq AND e.lease_token = i.token
+    ORDER BY e.seq
+    FOR UPDATE OF e
+), extended AS (
+    UPDATE {events} AS e
+    SET lease_until = now() + $3::bigint * interval '1 microsecond'
+    WHERE e.ctid = ANY (ARRAY(SELECT tid FROM mine))
+)
+SELECT array_agg(seq) FROM mine";
+
+const HELD: &str = "SELECT e.seq, e.lease_token IS NOT NULL AND e.lease_token <> i.token
+FROM unnest($1::bigint[], $2::uuid[]) AS i(seq, token) JOIN {events} e ON e.seq = i.seq";
+
+const RELEASE_CLAIM: &str = "WITH near AS MATERIALIZED (
+    (SELECT ctid AS tid, lease_token FROM {events} WHERE shape = 0 AND seq >= $2
+     ORDER BY seq LIMIT 20000)
+    UNION ALL
+    (SELECT ctid, lease_token FROM {events} WHERE shape = 1
+     ORDER BY available_at, seq LIMIT 10000)
+    UNION ALL
+    (SELECT ctid, lease_token FROM {events} WHERE shape = 3
+     ORDER BY destination, seq LIMIT 10000)
+    UNION ALL
+    (SELECT ctid, lease_token FROM {events}
+     WHERE key IS NOT NULL AND (destination, khash) > ($3, $4::bigint)
+     ORDER BY destination, khash, seq LIMIT 20000)
+), mine AS MATERIALIZED (
+    SELECT e.ctid AS tid
+    FROM (SELECT tid FROM near WHERE lease_token = $1) n JOIN {events} e ON e.ctid = n.tid
+    WHERE e.lease_token = $1
+    ORDER BY e.seq
+    FOR UPDATE OF e
+)
+UPDATE {events} AS e
+SET shape = CASE WHEN e.key IS NULL THEN 1 ELSE 2 END,
+    available_at = least(e.available_at, now()),
+    attempts = greatest(e.attempts - 1, 0), lease_token = NULL, lease_until = NULL
+WHERE e.ctid = ANY (ARRAY(SELECT tid FROM mine))";

@@ -1,0 +1,140 @@
+//! A batch of settlements as columns, and what the store answers.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{Lease, LeaseStatus, Outcome, Settlement, error_text};
+
+use super::micros;
+
+/// What a settle does with a row; stored numbers of the statements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Moved to the history, or deleted.
+    Published = 0,
+    /// Open again later, the attempt counted.
+    Retry = 1,
+    /// Open again later, the attempt refunded.
+    Defer = 2,
+    /// Open again at once, the attempt refunded.
+    Release = 3,
+    /// Moved to the dead letters.
+    Dead = 4,
+}
+
+/// A batch as columns of equal length: what statements bind. A lease that is named twice counts
+/// once, by its first settlement.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Settling<'a> {
+    /// The events.
+    pub seqs: Vec<i64>,
+    /// The tokens.
+    pub tokens: Vec<[u8; 16]>,
+    /// The [`Kind`]s.
+    pub kinds: Vec<i16>,
+    /// After how many microseconds a row is due again.
+    pub after: Vec<i64>,
+    /// The text for `last_error`, cleaned.
+    pub notes: Vec<Option<String>>,
+    /// The stored names of death reasons.
+    pub reasons: Vec<Option<&'a str>>,
+}
+
+impl Settling<'_> {
+    /// The columns of `batch`, by ascending `seq`.
+    #[must_use]
+    pub fn new(batch: &[Settlement]) -> Self {
+        let mut seen = HashSet::with_capacity(batch.len());
+        let mut rows: Vec<&Settlement> = batch
+            .iter()
+            .filter(|settlement| seen.insert(settlement.lease))
+            .collect();
+        rows.sort_by_key(|settlement| settlement.lease.seq);
+        let mut columns = Self::default();
+        for settlement in rows {
+            columns.push(settlement);
+        }
+        columns
+    }
+
+    fn push(&mut self, settlement: &Settlement) {
+        let (kind, after, note, reason) = match &settlement.outcome {
+            Outcome::Published => (Kind::Published, 0, None, None),
+            Outcome::Retry { after, error } => (Kind::Retry, micros(*after), Some(error), None),
+            Outcome::Defer { after, reason } => (Kind::Defer, micros(*after), Some(reason), None),
+            Outcome::Release => (Kind::Release, 0, None, None),
+            Outcome::Dead { reason, error } => (Kind::Dead, 0, Some(error), Some(reason.as_str())),
+        };
+        self.seqs.push(settlement.lease.seq);
+        self.tokens.push(*settlement.lease.token.as_bytes());
+        self.kinds.push(kind as i16);
+        self.after.push(after);
+        self.notes.push(note.map(|text| error_text(text)));
+        self.reasons.push(reason);
+    }
+
+    /// The one token of a batch that only publishes: statements are quicker for it.
+    #[must_use]
+    pub fn all_published_under(&self) -> Option<[u8; 16]> {
+        let first = *self.tokens.first()?;
+        let same = self.tokens.iter().all(|token| *token == first);
+        let published = self
+            .kinds
+            .iter()
+            .all(|kind| *kind == Kind::Published as i16);
+        (same && published).then_some(first)
+    }
+}
+
+/// A release as a batch.
+#[must_use]
+pub fn releases(leases: &[Lease]) -> Vec<Settlement> {
+    leases
+        .iter()
+        .map(|lease| Settlement::new(*lease, Outcome::Release))
+        .collect()
+}
+
+/// The answers in the order of `leases`: `ours` are the events that a statement changed, `held`
+/// tells of those that it did not change and that are open, whether another token is on the row.
+#[must_use]
+pub fn answer(
+    leases: impl Iterator<Item = Lease>,
+    ours: &HashSet<i64>,
+    held: &HashMap<i64, bool>,
+) -> Vec<LeaseStatus> {
+    let mut told = HashSet::with_capacity(ours.len());
+    leases
+        .map(|lease| match held.get(&lease.seq) {
+            _ if ours.contains(&lease.seq) && told.insert(lease.seq) => LeaseStatus::Ours,
+            Some(true) => LeaseStatus::Lost,
+            _ => LeaseStatus::Unknown,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LeaseToken;
+
+    #[test]
+    fn a_lease_named_twice_is_settled_once() {
+        let token = LeaseToken::new();
+        let published = |seq| Settlement::new(Lease::new(seq, token), Outcome::Published);
+        let batch = [published(2), published(1), published(2)];
+        let columns = Settling::new(&batch);
+        assert_eq!(columns.seqs, [1, 2]);
+        assert_eq!(columns.all_published_under(), Some(*token.as_bytes()));
+        let statuses = answer(
+            batch.iter().map(|settlement| settlement.lease),
+            &HashSet::from([1, 2]),
+            &HashMap::new(),
+        );
+        assert_eq!(
+            statuses,
+            [LeaseStatus::Ours, LeaseStatus::Ours, LeaseStatus::Unknown]
+        );
+    }
+}

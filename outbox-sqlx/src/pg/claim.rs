@@ -1,0 +1,146 @@
+//! Claiming: the statements of `outbox_core::sql::claim` on one connection.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use outbox_core::sql::{self, ClaimDriver, Notes, Step, Taken, micros};
+use outbox_core::{
+    Claim, ClaimRequest, DestinationFilter, Error, Hold, Lease, LeaseStatus, LeaseToken,
+    OutboxStore, Settlement, async_trait,
+};
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::types::Uuid;
+use sqlx::{Postgres, Row};
+
+use super::error::classify;
+use super::row::{EVENT_COLUMNS, Stamp, column, event_row};
+use super::{PgStore, retried};
+use crate::query;
+
+#[async_trait]
+impl OutboxStore for PgStore {
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claim, Error> {
+        let mut driver = Driver {
+            conn: self
+                .connection("claim")
+                .await
+                .inspect_err(|_| self.scan().reset())?,
+            sql: Arc::clone(&self.sql),
+        };
+        sql::claim(&mut driver, &self.scan, request, Instant::now).await
+    }
+
+    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<LeaseStatus>, Error> {
+        retried!(self.settle_once(batch))
+    }
+
+    async fn extend(&self, leases: &[Lease], by: Duration) -> Result<Vec<LeaseStatus>, Error> {
+        retried!(self.extend_once(leases, by))
+    }
+
+    async fn release(&self, leases: &[Lease]) -> Result<Vec<LeaseStatus>, Error> {
+        let batch: Vec<Settlement> = sql::releases(leases);
+        retried!(self.settle_once(&batch))
+    }
+
+    async fn release_claim(&self, token: LeaseToken) -> Result<u64, Error> {
+        retried!(self.release_claim_once(token))
+    }
+
+    async fn hold(&self, destination: &str, hold: Hold) -> Result<(), Error> {
+        retried!(self.hold_once(destination, &hold))
+    }
+}
+
+struct Driver {
+    conn: PoolConnection<Postgres>,
+    sql: Arc<outbox_core::sql::pg::Statements>,
+}
+
+#[async_trait]
+impl ClaimDriver for Driver {
+    async fn take(
+        &mut self,
+        request: &ClaimRequest,
+        step: &Step,
+        bytes: i64,
+        first: bool,
+    ) -> Result<Taken, Error> {
+        let sql = &self.sql.claim;
+        let text = match step {
+            Step::Fresh { rung, .. } => &sql.fresh[*rung],
+            Step::FreshWindow { rung, .. } => &sql.fresh_window[*rung],
+            Step::DueWindow { rung } => &sql.due_window[*rung],
+            Step::Parked { rung, .. } => &sql.parked[*rung],
+            Step::Keyed { .. } => &sql.keyed,
+        };
+        let start = query(text)
+            .bind(Uuid::from_bytes(*request.token.as_bytes()))
+            .bind(micros(request.lease))
+            .bind(bytes)
+            .bind(first);
+        let statement = match step {
+            Step::Fresh { seq, .. } => start.bind(seq),
+            Step::FreshWindow { seq, .. } => filtered(start.bind(seq), request),
+            Step::DueWindow { .. } => filtered(start, request),
+            Step::Parked { after, .. } => filtered(start.bind(after), request),
+            Step::Keyed { rows, after } => {
+                let rows = i32::try_from(*rows).unwrap_or(i32::MAX);
+                filtered(start.bind(rows).bind(&after.0).bind(after.1), request)
+            }
+        };
+        let rows = statement
+            .fetch_all(&mut *self.conn)
+            .await
+            .map_err(|error| classify("claim", error))?;
+        let mut taken = Taken::with_capacity(rows.len());
+        for row in &rows {
+            read(&mut taken, request, step, row)?;
+        }
+        Ok(taken)
+    }
+
+    async fn look(&mut self) -> Result<(Notes, i64), Error> {
+        let row = query(&self.sql.claim.look).fetch_one(&mut *self.conn).await;
+        row.and_then(|row| Ok((Notes::new(row.try_get(0)?), row.try_get(1)?)))
+            .map_err(|error| classify("claim", error))
+    }
+}
+
+fn filtered<'q>(
+    statement: Query<'q, Postgres, PgArguments>,
+    request: &'q ClaimRequest,
+) -> Query<'q, Postgres, PgArguments> {
+    let (only, except) = match &request.destinations {
+        DestinationFilter::Only(list) => (Some(list.as_slice()), None),
+        DestinationFilter::Except(list) => (None, Some(list.as_slice())),
+        _ => (None, None),
+    };
+    statement
+        .bind(request.event_types.as_deref())
+        .bind(only)
+        .bind(except)
+}
+
+/// A row that can't be read fails alone.
+fn read(taken: &mut Taken, request: &ClaimRequest, step: &Step, row: &PgRow) -> Result<(), Error> {
+    let all = || {
+        let lease_until: Option<Stamp> = column(row, EVENT_COLUMNS)?;
+        let extra: Option<i64> = column(row, EVENT_COLUMNS + 1)?;
+        Ok((event_row(row)?, lease_until, extra))
+    };
+    match all() {
+        Ok((event, lease_until, extra)) => {
+            let lease_until = lease_until.map(|stamp| stamp.0);
+            taken.row(request, step, event, lease_until, extra.unwrap_or(0));
+        }
+        Err(problem) => {
+            let problem: sqlx::Error = problem;
+            let seq = column(row, 0).map_err(|error| classify("claim", error))?;
+            taken.unreadable(request.token, seq, problem.to_string());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! PostgreSQL 13 or newer.
+
+mod claim;
+mod dead_letters;
+mod destinations;
+mod enqueue;
+mod error;
+mod maintenance;
+mod row;
+mod schema;
+mod settle;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use outbox_core::sql::pg::Statements;
+use outbox_core::sql::{ScanState, TableNames};
+use outbox_core::{Error, EventLimits, Retention};
+use sqlx::PgPool;
+use sqlx::Postgres;
+use sqlx::pool::PoolConnection;
+
+use self::error::classify;
+
+/// An outbox in PostgreSQL. Clones share the pool and what claims learn from each other.
+///
+/// Every call is one or a few statements in autocommit mode on one pooled connection, none of which
+/// leaves anything behind on it: a pool with one connection is enough, and a dropped future harms
+/// nothing. `PgBouncer` in transaction mode serves from version 1.21 on.
+///
+/// ```no_run
+/// # async fn example(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
+/// use outbox_core::{Enqueue, NewEvent};
+/// use outbox_sqlx::PgStore;
+///
+/// let store = PgStore::new(pool.clone());
+/// store.migrate().await?;
+///
+/// let mut tx = pool.begin().await?;
+/// store.enqueue(&mut tx, NewEvent::bytes("T", "x").to("https://ci.example/hooks")).await?;
+/// tx.commit().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct PgStore {
+    pool: PgPool,
+    names: TableNames,
+    limits: EventLimits,
+    retention: Retention,
+    sql: Arc<Statements>,
+    scan: Arc<Mutex<ScanState>>,
+}
+
+impl PgStore {
+    /// A store in the tables `outbox_*` of the connection's schema.
+    #[must_use]
+    pub fn new(pool: PgPool) -> Self {
+        let (names, retention) = (TableNames::default(), Retention::default());
+        Self {
+            sql: Arc::new(Statements::new(&names, retention)),
+            scan: Arc::default(),
+            limits: EventLimits::default(),
+            pool,
+            names,
+            retention,
+        }
+    }
+
+    /// Other tables. Default: the prefix `outbox`, no schema of their own.
+    #[must_use]
+    pub fn tables(mut self, names: TableNames) -> Self {
+        self.names = names;
+        self.rebuilt()
+    }
+
+    /// What becomes of published events. Default: they are kept until they are pruned.
+    #[must_use]
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = retention;
+        self.rebuilt()
+    }
+
+    /// What an event may hold.
+    #[must_use]
+    pub const fn limits(mut self, limits: EventLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    fn rebuilt(mut self) -> Self {
+        self.sql = Arc::new(Statements::new(&self.names, self.retention));
+        self.scan = Arc::default();
+        self
+    }
+
+    /// The pool.
+    #[must_use]
+    pub const fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    async fn connection(&self, operation: &'static str) -> Result<PoolConnection<Postgres>, Error> {
+        self.pool
+            .acquire()
+            .await
+            .map_err(|error| classify(operation, error))
+    }
+
+    fn scan(&self) -> MutexGuard<'_, ScanState> {
+        self.scan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for PgStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PgStore")
+            .field("names", &self.names)
+            .field("limits", &self.limits)
+            .field("retention", &self.retention)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How often a statement that met another transaction is made in all.
+const TRIES: u32 = 4;
+
+/// Makes an autocommit statement again where another transaction was in the way.
+macro_rules! retried {
+    ($call:expr) => {{
+        let mut tries = $crate::pg::TRIES;
+        loop {
+            tries -= 1;
+            match $call.await {
+                Err(error) if tries > 0 && error.kind() == outbox_core::ErrorKind::Conflict => {}
+                answer => break answer,
+            }
+        }
+    }};
+}
+use retried;
