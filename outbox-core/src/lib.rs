@@ -1,4 +1,4 @@
-//! A transactional outbox: the traits, the event types and the relay. No runtime, no driver.
+#![doc = include_str!("../README.md")]
 
 mod claim;
 pub mod clock;
