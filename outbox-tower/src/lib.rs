@@ -10,6 +10,8 @@ pub mod http;
 pub mod metrics;
 #[cfg(feature = "rate")]
 pub mod rate;
+#[cfg(any(feature = "verify", feature = "idempotency"))]
+pub mod receive;
 pub mod route;
 #[cfg(feature = "http")]
 pub mod sign;

@@ -1,0 +1,8 @@
+//! The receiving half, in front of axum and of plain services.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
+
+mod idempotency;
+mod inbox;
+mod support;
+mod verify;
