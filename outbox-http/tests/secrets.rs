@@ -1,4 +1,5 @@
 //! Secrets: what is refused, how it is said, and how rings are rotated.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

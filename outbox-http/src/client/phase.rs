@@ -53,6 +53,8 @@ impl Progress {
 pub(crate) struct PhaseBody {
     data: Option<Bytes>,
     progress: Arc<Progress>,
+    /// Whether being asked for the size begins the sending.
+    size_begins: bool,
 }
 
 impl PhaseBody {
@@ -60,6 +62,21 @@ impl PhaseBody {
         Self {
             data: Some(data),
             progress,
+            size_begins: true,
+        }
+    }
+
+    /// For a client that asks for the size before it has a connection: the sending begins when the
+    /// data is asked for.
+    #[cfg(feature = "reqwest")]
+    pub(super) const fn size_is_free(mut self) -> Self {
+        self.size_begins = false;
+        self
+    }
+
+    fn size_asked(&self) {
+        if self.size_begins {
+            self.progress.begin();
         }
     }
 }
@@ -78,12 +95,12 @@ impl Body for PhaseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.progress.begin();
+        self.size_asked();
         self.data.as_ref().is_none_or(Bytes::is_empty)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.progress.begin();
+        self.size_asked();
         let left = self.data.as_ref().map_or(0, Bytes::len);
         SizeHint::with_exact(u64::try_from(left).unwrap_or(u64::MAX))
     }

@@ -37,7 +37,7 @@ pub(super) async fn send(
     client: &reqwest::Client,
     request: Request<PhaseBody>,
 ) -> Result<Response<ResponseBody>, HttpFailure> {
-    let request = request.map(reqwest::Body::wrap);
+    let request = request.map(|body| reqwest::Body::wrap(body.size_is_free()));
     let request = reqwest::Request::try_from(request).map_err(|source| {
         HttpFailure::new(HttpFailureKind::Request).with_source(source.without_url())
     })?;

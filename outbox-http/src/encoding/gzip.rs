@@ -61,8 +61,8 @@ mod tests {
 
     #[test]
     fn a_bomb_is_decoded_up_to_the_cap() {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        for _ in 0..64 {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        for _ in 0..8 {
             encoder.write_all(&vec![b'x'; 1 << 20]).unwrap();
         }
         let bomb = encoder.finish().unwrap();

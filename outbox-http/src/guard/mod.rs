@@ -7,7 +7,7 @@ mod target;
 use std::collections::BTreeSet;
 use std::error::Error as StdError;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use http::Uri;
 use ipnet::IpNet;
@@ -142,7 +142,7 @@ impl AddressGuard {
         if self.denied_hosts.iter().any(|p| fits(p, &host)) {
             return Err(Refused::Host);
         }
-        match literal(&host) {
+        match literal(&host).or_else(|| loopback_name(&host)) {
             Some(address) => self.check_address_of(&host, address),
             None => Ok(()),
         }
@@ -236,6 +236,12 @@ fn fits(pattern: &str, host: &str) -> bool {
         Some(suffix) => host.len() > suffix.len() && host.ends_with(suffix),
         None => host == pattern,
     }
+}
+
+/// `localhost` and all below it are the loopback by definition (RFC 6761, section 6.3).
+fn loopback_name(host: &str) -> Option<IpAddr> {
+    let local = host == "localhost" || host.ends_with(".localhost");
+    local.then_some(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
 fn literal(host: &str) -> Option<IpAddr> {
