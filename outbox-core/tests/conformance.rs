@@ -1,12 +1,13 @@
-//! The suite over `MemoryStore`, and over a store behind `Arc<dyn …>`.
+//! The suite over `MemoryStore` with workers in parallel, and over a store behind `Arc<dyn …>` on
+//! another runtime, where they take turns.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use outbox_core::conformance::{Capabilities, Harness};
+use outbox_core::conformance::{Capabilities, Harness, ReceivingHarness};
 use outbox_core::{
-    DeadLetters, Destinations, Enqueue, Enqueued, Error, Maintenance, ManualClock, MemoryStore,
-    MemoryTx, NewEvent, OutboxStore, Spawn, TokioSpawn,
+    Accepted, DeadLetters, Destinations, Enqueue, Enqueued, Error, Inbox, InboxMessage,
+    Maintenance, ManualClock, MemoryStore, MemoryTx, NewEvent, OutboxStore, Spawn, TokioSpawn,
 };
 
 /// All that a store can do, behind one pointer.
@@ -21,33 +22,30 @@ struct Memory<S> {
     memory: MemoryStore,
     store: S,
     clock: ManualClock,
+    spawner: Option<Arc<dyn Spawn>>,
 }
 
 impl Memory<MemoryStore> {
     async fn new() -> Self {
         let clock = ManualClock::new();
         let memory = MemoryStore::with_clock(clock.clone());
-        let store = memory.clone();
         Self {
+            store: memory.clone(),
             memory,
-            store,
             clock,
+            spawner: Some(Arc::new(TokioSpawn)),
         }
     }
 }
 
 impl Memory<Arc<dyn Whole>> {
     async fn erased() -> Self {
-        let Memory {
-            memory,
-            store,
-            clock,
-        } = Memory::new().await;
-        let store: Arc<dyn Whole> = Arc::new(store);
+        let Memory { memory, clock, .. } = Memory::new().await;
         Self {
+            store: Arc::new(memory.clone()),
             memory,
-            store,
             clock,
+            spawner: None,
         }
     }
 }
@@ -102,7 +100,13 @@ where
     }
 
     fn spawner(&self) -> Option<Arc<dyn Spawn>> {
-        Some(Arc::new(TokioSpawn))
+        self.spawner.clone()
+    }
+}
+
+impl ReceivingHarness for Memory<MemoryStore> {
+    async fn accept(&self, tx: &mut MemoryTx, message: &InboxMessage) -> Result<Accepted, Error> {
+        self.store.accept(tx, message).await
     }
 }
 
@@ -110,12 +114,13 @@ mod memory {
     use super::Memory;
 
     outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread")], Memory::new);
+    outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread")], Memory::new);
 }
 
 mod behind_a_pointer {
     use super::Memory;
 
-    outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread")], Memory::erased);
+    outbox_core::conformance_suite!(smol::block_on, Memory::erased);
 }
 
 /// A case that is written but not listed would never run.

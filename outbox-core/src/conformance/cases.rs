@@ -2,13 +2,73 @@
 
 /// Makes one test of each case of the suite.
 ///
-/// Takes the attribute that makes an `async fn` a test on the runtime of choice, and an async
-/// function that makes a fresh [`Harness`](crate::conformance::Harness). See
-/// [`conformance`](crate::conformance).
+/// Takes the attribute that makes an `async fn` a test on the runtime of choice, or a function that
+/// runs a future to its end, and an async function that makes a fresh
+/// [`Harness`](crate::conformance::Harness). See [`conformance`](crate::conformance).
+///
+/// ```ignore
+/// outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread")], MyHarness::new);
+/// outbox_core::conformance_suite!(smol::block_on, MyHarness::new);
+/// ```
 #[macro_export]
 macro_rules! conformance_suite {
     ($(#[$attribute:meta])+, $new:expr $(,)?) => {
         $crate::__conformance_cases! { [$(#[$attribute])+] ($new) }
+    };
+    ($block_on:path, $new:expr $(,)?) => {
+        $crate::__conformance_cases! { ($block_on) ($new) }
+    };
+}
+
+/// Makes one test of each case about idempotency keys, inbox ids and locks.
+///
+/// Takes what [`conformance_suite!`](crate::conformance_suite) takes, with a
+/// [`ReceivingHarness`](crate::conformance::ReceivingHarness).
+#[macro_export]
+macro_rules! receiving_suite {
+    ($(#[$attribute:meta])+, $new:expr $(,)?) => {
+        $crate::__receiving_cases! { [$(#[$attribute])+] ($new) }
+    };
+    ($block_on:path, $new:expr $(,)?) => {
+        $crate::__receiving_cases! { ($block_on) ($new) }
+    };
+}
+
+/// Every case of a receiver's store, by module.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __receiving_cases {
+    ($runner:tt $new:tt) => {
+        $crate::__conformance_modules! { $runner $new
+            keys {
+                start_one_of_many
+                keep_the_answer_byte_for_byte
+                are_apart_by_scope_and_byte_for_byte
+                begun_again_by_the_same_run_renew_its_lease
+                of_a_crashed_run_are_taken_over
+                refuse_another_request
+                are_forgotten_when_their_retention_has_passed
+                abandoned_are_free_for_any_request
+                that_are_done_are_neither_abandoned_nor_extended
+                under_an_expired_lease_still_complete_and_extend
+                that_do_not_exist_are_unknown
+                are_pruned_when_over_and_never_in_flight
+            }
+            inbox {
+                commits_and_rolls_back_with_the_transaction
+                notices_an_id_with_another_content
+                never_calls_a_duplicate_what_may_yet_roll_back
+                takes_an_id_for_new_when_its_retention_has_passed
+            }
+            locks {
+                are_held_by_one_of_many
+                are_held_until_their_lease_ends
+                are_open_once_given_back
+                stay_closed_while_they_cool_down
+                are_apart_byte_for_byte
+                refuse_names_that_stores_cannot_keep
+            }
+        }
     };
 }
 
@@ -16,8 +76,8 @@ macro_rules! conformance_suite {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __conformance_cases {
-    ($attributes:tt $new:tt) => {
-        $crate::__conformance_modules! { $attributes $new
+    ($runner:tt $new:tt) => {
+        $crate::__conformance_modules! { $runner $new
             enqueue {
                 is_seen_after_commit
                 is_not_seen_before_commit
@@ -191,19 +251,19 @@ macro_rules! __conformance_cases {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __conformance_modules {
-    ($attributes:tt $new:tt $($module:ident $cases:tt)+) => {
-        $($crate::__conformance_module! { $attributes $new $module $cases })+
+    ($runner:tt $new:tt $($module:ident $cases:tt)+) => {
+        $($crate::__conformance_module! { $runner $new $module $cases })+
     };
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __conformance_module {
-    ($attributes:tt $new:tt $module:ident { $($case:ident)+ }) => {
+    ($runner:tt $new:tt $module:ident { $($case:ident)+ }) => {
         mod $module {
             #[allow(unused_imports, reason = "the constructor may be given by its full path")]
             use super::*;
-            $($crate::__conformance_case! { $attributes $new $module $case })+
+            $($crate::__conformance_case! { $runner $new $module $case })+
         }
     };
 }
@@ -216,6 +276,15 @@ macro_rules! __conformance_case {
         async fn $case() {
             let harness = ::std::sync::Arc::new($new().await);
             $crate::conformance::$module::$case(&harness).await;
+        }
+    };
+    (($block_on:path) ($new:expr) $module:ident $case:ident) => {
+        #[test]
+        fn $case() {
+            $block_on(async {
+                let harness = ::std::sync::Arc::new($new().await);
+                $crate::conformance::$module::$case(&harness).await;
+            });
         }
     };
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    DeadLetters, Destinations, Enqueued, Error, Maintenance, NewEvent, OutboxStore, Spawn,
+    Accepted, DeadLetters, Destinations, Enqueued, Error, IdempotencyKeys, InboxMessage, Locks,
+    Maintenance, NewEvent, OutboxStore, Spawn,
 };
 
 /// A store under test, fresh and alone on its data. Its methods may panic: that fails the case.
@@ -66,6 +67,17 @@ pub trait Harness: Send + Sync + 'static {
     fn spawner(&self) -> Option<Arc<dyn Spawn>> {
         None
     }
+}
+
+/// A store that keeps idempotency keys, inbox ids and locks too: for
+/// [`receiving_suite!`](crate::receiving_suite).
+pub trait ReceivingHarness: Harness<Store: IdempotencyKeys + Locks> {
+    /// Calls the store's [`Inbox::accept`](crate::Inbox::accept) in the transaction.
+    fn accept(
+        &self,
+        tx: &mut Self::Tx,
+        message: &InboxMessage,
+    ) -> impl Future<Output = Result<Accepted, Error>> + Send;
 }
 
 /// What a store can't do, and how much the long cases do.

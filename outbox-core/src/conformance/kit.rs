@@ -231,6 +231,12 @@ pub(super) fn assert_near(measured: Duration, expected: Duration) {
     );
 }
 
+/// What is left of a period: not longer than expected, and shorter only by what the case took.
+#[track_caller]
+pub(super) fn assert_left(measured: Duration, expected: Duration) {
+    assert_near(expected, measured);
+}
+
 /// Runs `count` workers, in parallel where the harness can, and returns what they return.
 pub(super) async fn in_parallel<H, T, W, F>(h: &Arc<H>, count: usize, work: W) -> Vec<T>
 where

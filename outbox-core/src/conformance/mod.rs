@@ -21,7 +21,13 @@ pub mod histories;
 #[doc(hidden)]
 pub mod holds;
 #[doc(hidden)]
+pub mod inbox;
+#[doc(hidden)]
+pub mod keys;
+#[doc(hidden)]
 pub mod lease;
+#[doc(hidden)]
+pub mod locks;
 #[doc(hidden)]
 pub mod maintenance;
 #[doc(hidden)]
@@ -29,4 +35,4 @@ pub mod order;
 #[doc(hidden)]
 pub mod settle;
 
-pub use self::harness::{Capabilities, Harness};
+pub use self::harness::{Capabilities, Harness, ReceivingHarness};

@@ -1,6 +1,5 @@
 //! Statistics and pruning.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use super::state::{Micros, Place, Shape, State};
@@ -85,7 +84,6 @@ impl State {
             }
         }
         if let Some(before) = prune.dedup_after.map(before) {
-            let dead: HashSet<i64> = self.dead.keys().copied().collect();
             let ages = self
                 .dedup_ages
                 .iter()
@@ -94,7 +92,7 @@ impl State {
                 self.dedup.get(key).is_some_and(|entry| {
                     entry.committed
                         && !self.rows.contains_key(&entry.seq)
-                        && !dead.contains(&entry.seq)
+                        && !self.dead.contains_key(&entry.seq)
                 })
             });
             let unused: Vec<(Micros, String)> = unused.take(most).cloned().collect();

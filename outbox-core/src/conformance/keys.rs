@@ -1,0 +1,212 @@
+//! Idempotency keys.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::ReceivingHarness;
+use super::kit::{HOUR, MINUTE, Must, assert_left, in_parallel};
+use crate::{
+    BeginKey, Begun, CompleteKey, Fingerprint, IdempotencyKey, IdempotencyKeys, InboxMessage,
+    LeaseStatus, LeaseToken,
+};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+fn key(name: &str) -> IdempotencyKey {
+    IdempotencyKey::new("tests", name).must("IdempotencyKey::new")
+}
+
+/// A request with a lease of ten minutes.
+fn request(fingerprint: u8) -> BeginKey {
+    let mut request = BeginKey::new(key("k"), Fingerprint::from_bytes([fingerprint; 32]));
+    request.lease = 10 * MINUTE;
+    request
+}
+
+async fn begin<H: ReceivingHarness>(h: &H, request: &BeginKey) -> Begun {
+    h.store().begin_key(request).await.must("begin_key")
+}
+
+async fn complete<H: ReceivingHarness>(h: &H, run: &BeginKey, answer: &'static str) -> LeaseStatus {
+    let complete = CompleteKey::new(run, answer);
+    h.store().complete_key(&complete).await.must("complete_key")
+}
+
+async fn abandon<H: ReceivingHarness>(h: &H, run: &BeginKey) -> LeaseStatus {
+    let abandoned = h.store().abandon_key(&run.key, run.token).await;
+    abandoned.must("abandon_key")
+}
+
+async fn extend<H: ReceivingHarness>(h: &H, run: &BeginKey, by: Duration) -> LeaseStatus {
+    let extended = h.store().extend_key(&run.key, run.token, by).await;
+    extended.must("extend_key")
+}
+
+fn done(answer: &'static str) -> Begun {
+    Begun::Done {
+        answer: answer.into(),
+    }
+}
+
+pub async fn start_one_of_many<H: ReceivingHarness>(h: &Arc<H>) {
+    let begun = in_parallel(h, h.capabilities().workers, |h, _| async move {
+        let (store, request) = (h.open().await, request(1));
+        for _ in 0..200 {
+            match store.begin_key(&request).await {
+                Ok(begun) => return begun,
+                Err(error) if error.is_retryable() => {}
+                Err(error) => panic!("begin_key failed: {error:?}"),
+            }
+        }
+        panic!("two hundred conflicts in a row")
+    })
+    .await;
+    let started = begun.iter().filter(|begun| **begun == Begun::Started);
+    assert_eq!(started.count(), 1, "{begun:?}");
+    for other in begun {
+        if let Begun::Busy { retry_after } = other {
+            assert_left(retry_after, 10 * MINUTE);
+        } else {
+            assert_eq!(other, Begun::Started);
+        }
+    }
+}
+
+pub async fn keep_the_answer_byte_for_byte<H: ReceivingHarness>(h: &Arc<H>) {
+    let run = request(1);
+    assert_eq!(begin(&**h, &run).await, Begun::Started);
+    let answer: Vec<u8> = (0..=u8::MAX).cycle().take(100_000).collect();
+    let complete = CompleteKey::new(&run, answer.clone());
+    let status = h.store().complete_key(&complete).await.must("complete_key");
+    assert_eq!(status, LeaseStatus::Ours);
+    let Begun::Done { answer: kept } = begin(&**h, &request(1)).await else {
+        panic!("the answer is not kept");
+    };
+    assert!(kept == answer, "the answer has changed");
+}
+
+pub async fn are_apart_by_scope_and_byte_for_byte<H: ReceivingHarness>(h: &Arc<H>) {
+    let names = [
+        ("", "k"),
+        ("a", "k"),
+        ("A", "k"),
+        ("a", "K"),
+        ("a", "k "),
+        ("ak", ""),
+        ("a", "ḱ"),
+    ];
+    for (scope, name) in names {
+        if let Ok(key) = IdempotencyKey::new(scope, name) {
+            let run = BeginKey::new(key, Fingerprint::from_bytes([1; 32]));
+            assert_eq!(
+                begin(&**h, &run).await,
+                Begun::Started,
+                "{scope:?} {name:?}"
+            );
+        }
+    }
+}
+
+pub async fn begun_again_by_the_same_run_renew_its_lease<H: ReceivingHarness>(h: &Arc<H>) {
+    let run = request(1);
+    assert_eq!(begin(&**h, &run).await, Begun::Started);
+    h.advance(8 * MINUTE).await;
+    assert_eq!(begin(&**h, &run).await, Begun::Started);
+    h.advance(8 * MINUTE).await;
+    let Begun::Busy { retry_after } = begin(&**h, &request(1)).await else {
+        panic!("the lease was not renewed");
+    };
+    assert_left(retry_after, 2 * MINUTE);
+}
+
+pub async fn of_a_crashed_run_are_taken_over<H: ReceivingHarness>(h: &Arc<H>) {
+    let (crashed, next) = (request(1), request(1));
+    assert_eq!(begin(&**h, &crashed).await, Begun::Started);
+    h.advance(11 * MINUTE).await;
+    assert_eq!(begin(&**h, &next).await, Begun::Started);
+    assert_eq!(complete(&**h, &crashed, "stale").await, LeaseStatus::Lost);
+    assert_eq!(abandon(&**h, &crashed).await, LeaseStatus::Lost);
+    assert_eq!(extend(&**h, &crashed, HOUR).await, LeaseStatus::Lost);
+    assert_eq!(complete(&**h, &next, "mine").await, LeaseStatus::Ours);
+    assert_eq!(begin(&**h, &request(1)).await, done("mine"));
+}
+
+pub async fn refuse_another_request<H: ReceivingHarness>(h: &Arc<H>) {
+    let run = request(1);
+    assert_eq!(begin(&**h, &run).await, Begun::Started);
+    assert_eq!(begin(&**h, &request(2)).await, Begun::Mismatch);
+    h.advance(11 * MINUTE).await;
+    assert_eq!(begin(&**h, &request(2)).await, Begun::Mismatch);
+    assert_eq!(complete(&**h, &run, "").await, LeaseStatus::Ours);
+    assert_eq!(begin(&**h, &request(2)).await, Begun::Mismatch);
+    assert_eq!(begin(&**h, &request(1)).await, done(""));
+}
+
+pub async fn are_forgotten_when_their_retention_has_passed<H: ReceivingHarness>(h: &Arc<H>) {
+    let run = request(1);
+    assert_eq!(begin(&**h, &run).await, Begun::Started);
+    h.advance(DAY).await;
+    assert_eq!(complete(&**h, &run, "").await, LeaseStatus::Ours);
+    h.advance(7 * DAY - HOUR).await;
+    assert_eq!(begin(&**h, &request(2)).await, Begun::Mismatch);
+    h.advance(2 * HOUR).await;
+    assert_eq!(begin(&**h, &request(2)).await, Begun::Started);
+}
+
+pub async fn abandoned_are_free_for_any_request<H: ReceivingHarness>(h: &Arc<H>) {
+    let run = request(1);
+    assert_eq!(begin(&**h, &run).await, Begun::Started);
+    assert_eq!(abandon(&**h, &run).await, LeaseStatus::Ours);
+    assert_eq!(abandon(&**h, &run).await, LeaseStatus::Unknown);
+    assert_eq!(begin(&**h, &request(2)).await, Begun::Started);
+}
+
+pub async fn that_are_done_are_neither_abandoned_nor_extended<H: ReceivingHarness>(h: &Arc<H>) {
+    let run = request(1);
+    assert_eq!(begin(&**h, &run).await, Begun::Started);
+    assert_eq!(complete(&**h, &run, "first").await, LeaseStatus::Ours);
+    assert_eq!(complete(&**h, &run, "first").await, LeaseStatus::Ours);
+    assert_eq!(abandon(&**h, &run).await, LeaseStatus::Unknown);
+    assert_eq!(extend(&**h, &run, HOUR).await, LeaseStatus::Unknown);
+    assert_eq!(begin(&**h, &request(1)).await, done("first"));
+}
+
+pub async fn under_an_expired_lease_still_complete_and_extend<H: ReceivingHarness>(h: &Arc<H>) {
+    let run = request(1);
+    assert_eq!(begin(&**h, &run).await, Begun::Started);
+    h.advance(11 * MINUTE).await;
+    assert_eq!(extend(&**h, &run, 10 * MINUTE).await, LeaseStatus::Ours);
+    h.advance(11 * MINUTE).await;
+    assert_eq!(complete(&**h, &run, "").await, LeaseStatus::Ours);
+}
+
+pub async fn that_do_not_exist_are_unknown<H: ReceivingHarness>(h: &Arc<H>) {
+    let mut run = request(1);
+    run.token = LeaseToken::new();
+    assert_eq!(complete(&**h, &run, "").await, LeaseStatus::Unknown);
+    assert_eq!(abandon(&**h, &run).await, LeaseStatus::Unknown);
+    assert_eq!(extend(&**h, &run, HOUR).await, LeaseStatus::Unknown);
+}
+
+pub async fn are_pruned_when_over_and_never_in_flight<H: ReceivingHarness>(h: &Arc<H>) {
+    for n in 0..5 {
+        let run = BeginKey::new(key(&n.to_string()), Fingerprint::from_bytes([0; 32]));
+        assert_eq!(begin(&**h, &run).await, Begun::Started);
+        assert_eq!(complete(&**h, &run, "").await, LeaseStatus::Ours);
+    }
+    let mut running = request(1);
+    running.lease = 30 * DAY;
+    assert_eq!(begin(&**h, &running).await, Begun::Started);
+    let mut tx = h.begin().await;
+    let message = InboxMessage::from_source("s", "1").must("InboxMessage::from_source");
+    h.accept(&mut tx, &message).await.must("accept");
+    h.commit(tx).await;
+    let prune = |rows| h.store().prune_keys(rows);
+    assert_eq!(prune(100).await.must("prune_keys"), 0);
+    h.advance(7 * DAY + MINUTE).await;
+    assert_eq!(prune(3).await.must("prune_keys"), 4);
+    assert_eq!(prune(100).await.must("prune_keys"), 2);
+    assert_eq!(prune(100).await.must("prune_keys"), 0);
+    let busy = begin(&**h, &request(1)).await;
+    assert!(matches!(busy, Begun::Busy { .. }), "{busy:?}");
+}
