@@ -88,6 +88,11 @@ impl Sim {
         self.sleep(period).await;
     }
 
+    /// The whole process stands still for so long: time goes on, nothing runs.
+    pub(crate) fn freeze(&self, period: Duration) {
+        self.state().now += period;
+    }
+
     /// A number below `bound`, from the seed.
     pub(crate) fn below(&self, bound: u64) -> u64 {
         self.state().random.below(bound)
