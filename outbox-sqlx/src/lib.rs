@@ -5,12 +5,16 @@
 
 #[cfg(feature = "postgres")]
 mod pg;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 pub use outbox_core;
 pub use sqlx;
 
 #[cfg(feature = "postgres")]
 pub use pg::PgStore;
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteStore;
 
 use std::sync::Arc;
 

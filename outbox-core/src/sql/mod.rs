@@ -7,6 +7,7 @@
 
 mod claiming;
 mod enqueuing;
+mod json;
 mod ladder;
 mod mark;
 mod migration;
@@ -17,6 +18,7 @@ mod row;
 mod scan;
 mod settling;
 mod shares;
+pub mod sqlite;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +27,7 @@ use crate::{Error, ErrorKind};
 
 pub use claiming::{ClaimDriver, Step, Taken, claim};
 pub use enqueuing::{Batches, NewRow, Winners};
+pub use json::{hex, json};
 pub use ladder::{LADDER, rung, window};
 pub use mark::{Mark, Scan, Start};
 pub use migration::Migration;
@@ -32,7 +35,7 @@ pub use names::TableNames;
 pub use notes::Notes;
 pub use row::{EventRow, header_text};
 pub use scan::ScanState;
-pub use settling::{Kind, Settling, answer, releases};
+pub use settling::{Kind, Settling, answer, answer_leases, releases};
 pub use shares::{Shape, Shapes, Shares};
 
 /// The text of a statement, cheap to clone.

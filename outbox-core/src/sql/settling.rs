@@ -114,6 +114,28 @@ pub fn answer(
         .collect()
 }
 
+/// As [`answer`], for statements that return the leases that they changed: a batch may name an event
+/// twice, under a stale token and under its own.
+#[must_use]
+pub fn answer_leases(
+    leases: impl Iterator<Item = Lease>,
+    ours: &HashSet<Lease>,
+    held: &HashMap<i64, bool>,
+) -> Vec<LeaseStatus> {
+    let seqs: HashSet<i64> = ours.iter().map(|lease| lease.seq).collect();
+    let mut told = HashSet::with_capacity(ours.len());
+    leases
+        .map(|lease| {
+            let held_by_other = held.get(&lease.seq) == Some(&true);
+            match ours.contains(&lease) {
+                true if told.insert(lease) => LeaseStatus::Ours,
+                false if held_by_other || seqs.contains(&lease.seq) => LeaseStatus::Lost,
+                _ => LeaseStatus::Unknown,
+            }
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
