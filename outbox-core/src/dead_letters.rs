@@ -217,6 +217,7 @@ impl Replay {
 ///
 /// * A replay keeps id, `seq`, destination and limits, sets attempts to 0, counts the replay,
 ///   restarts the age, clears `expires_at` unless given anew, and ignores de-duplication keys.
+/// * A letter whose id is that of an open event again (enqueued anew by the producer) stays dead.
 /// * Two operators who replay the same letters at once replay each once.
 /// * A replayed event that fails again is a dead letter again.
 /// * A letter is put back or discarded only where its row still is a dead letter.

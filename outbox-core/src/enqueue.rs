@@ -46,12 +46,17 @@ impl Enqueued {
 /// * The event commits and rolls back with the caller's transaction; nothing else is opened.
 /// * Limits are checked before anything is sent, so that a refused event leaves the transaction
 ///   usable.
+/// * Numbers (`seq`) are given at the insert, ascending in the order of the events, and are never
+///   given again, whatever rolls back.
+/// * An id that belongs to an open event is refused. That of a published or dead event is not: only
+///   a de-duplication key guards longer, until it is [pruned](crate::Maintenance).
 /// * Answers come in the order of the events; of several with one de-duplication key the first wins.
 ///
 /// # Errors
 ///
 /// [`InvalidEvent`](crate::ErrorKind::InvalidEvent) names the field;
-/// [`Conflict`](crate::ErrorKind::Conflict) where a repeatable-read transaction can't see the
+/// [`Conflict`](crate::ErrorKind::Conflict) where another open transaction has the de-duplication key
+/// and the store can't wait for it, or a repeatable-read transaction can't see the
 /// de-duplication key that it ran into; else as [`OutboxStore`](crate::OutboxStore).
 ///
 /// # Cancel safety

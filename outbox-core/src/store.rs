@@ -73,13 +73,15 @@ pub trait OutboxStore: Send + Sync {
 
     /// Ends claims: each event is published, retried, deferred, released or dead.
     ///
-    /// All of one destination and key is changed in one transaction.
+    /// All of one destination and key is changed in one transaction. The same settle again, after
+    /// an ambiguous error, changes nothing more and answers [`Unknown`](LeaseStatus::Unknown).
     async fn settle(&self, batch: &[Settlement]) -> Result<Vec<LeaseStatus>, Error>;
 
-    /// Lets leases run until `by` from now.
+    /// Lets leases run until `by` from now, earlier or later than before.
     async fn extend(&self, leases: &[Lease], by: Duration) -> Result<Vec<LeaseStatus>, Error>;
 
-    /// Gives events back undelivered, at once, the attempt refunded.
+    /// Gives events back undelivered, at once, the attempt refunded: as a settle with
+    /// [`Release`](crate::Outcome::Release).
     async fn release(&self, leases: &[Lease]) -> Result<Vec<LeaseStatus>, Error>;
 
     /// Gives back what a claim with this token took, where its answer was lost. Returns how many.
@@ -87,8 +89,10 @@ pub trait OutboxStore: Send + Sync {
     /// Best effort at bounded cost: what it misses, lease expiry returns (with the attempt counted).
     async fn release_claim(&self, token: LeaseToken) -> Result<u64, Error>;
 
-    /// Holds back, disables or frees a destination. Its events stay pending and uncharged.
+    /// Holds back, disables or frees a destination. Its events stay pending and uncharged; those
+    /// that are claimed already may still be settled.
     ///
-    /// A timed hold changes nothing about a disabled destination.
+    /// A timed hold changes nothing about a disabled destination. The states are listed by
+    /// [`Destinations`](crate::Destinations).
     async fn hold(&self, destination: &str, hold: Hold) -> Result<(), Error>;
 }

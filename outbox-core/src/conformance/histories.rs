@@ -4,6 +4,7 @@
 //! on by itself for some seconds decides like the model.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -76,11 +77,16 @@ struct History<'a, H: Harness> {
     model: Model,
     places: HashMap<EventId, i64>,
     /// Committed some steps later.
-    late: Option<(H::Tx, Vec<(i64, Row)>)>,
+    late: Option<Late<H::Tx>>,
     /// Every lease that was ever given out: the store's, and with the place for its number.
     leases: Vec<(Lease, Lease)>,
     tokens: Vec<LeaseToken>,
     log: Log,
+}
+
+struct Late<T> {
+    tx: T,
+    rows: Vec<(i64, Row)>,
 }
 
 /// Tells a failing history.
@@ -148,7 +154,7 @@ impl<'a, H: Harness> History<'a, H> {
         }
     }
 
-    fn say(&mut self, step: String) {
+    fn say(&mut self, step: impl fmt::Display) {
         let now = self.model.now;
         self.log.steps.push(format!("{now:>6} s  {step}"));
     }
@@ -182,7 +188,7 @@ impl<H: Harness> History<'_, H> {
             list.push(new);
             rows.push((place, Row::new(dest, key, kind, self.model.now + delay)));
         }
-        self.say(format!(
+        self.say(format_args!(
             "enqueue {rows:?}; commits: {commits}, late: {is_late}"
         ));
         let mut tx = self.h.begin().await;
@@ -190,7 +196,7 @@ impl<H: Harness> History<'_, H> {
         if !commits {
             self.h.rollback(tx).await;
         } else if is_late {
-            self.late = Some((tx, rows));
+            self.late = Some(Late { tx, rows });
         } else {
             self.h.commit(tx).await;
             self.model.open.extend(rows);
@@ -198,8 +204,8 @@ impl<H: Harness> History<'_, H> {
     }
 
     async fn commit_late(&mut self) {
-        if let Some((tx, rows)) = self.late.take() {
-            self.say("commit late".to_owned());
+        if let Some(Late { tx, rows }) = self.late.take() {
+            self.say("commit late");
             self.h.commit(tx).await;
             self.model.open.extend(rows);
         }
@@ -239,7 +245,7 @@ impl<H: Harness> History<'_, H> {
         let events = claim(&self.workers[worker], asked).await.events;
         let place = |claimed: &Claimed| self.places.get(&claimed.event.id).copied();
         let places: Vec<i64> = events.iter().filter_map(place).collect();
-        self.say(format!(
+        self.say(format_args!(
             "worker {worker} claims {places:?} for {lease} s, {filter:?}"
         ));
         assert_eq!(
@@ -334,7 +340,7 @@ impl<H: Harness> History<'_, H> {
             }
             let (outcome, after) = self.outcome();
             let status = self.model.settled(model, &outcome, after);
-            self.say(format!("settle {} {outcome:?}: {status:?}", model.seq));
+            self.say(format_args!("settle {} {outcome:?}: {status:?}", model.seq));
             expected.push(status);
             batch.push(Settlement::new(lease, outcome));
         }
@@ -349,7 +355,10 @@ impl<H: Harness> History<'_, H> {
         };
         let period = self.random.period();
         let expected = self.model.extended(model, period);
-        self.say(format!("extend {} by {period} s: {expected:?}", model.seq));
+        self.say(format_args!(
+            "extend {} by {period} s: {expected:?}",
+            model.seq
+        ));
         let worker = self.worker();
         let answers = self.workers[worker].extend(&[lease], seconds(period)).await;
         assert_eq!(answers.must("extend"), [expected]);
@@ -360,20 +369,25 @@ impl<H: Harness> History<'_, H> {
             return;
         };
         let expected = self.model.settled(model, &Outcome::Release, 0);
-        self.say(format!("release {}: {expected:?}", model.seq));
+        self.say(format_args!("release {}: {expected:?}", model.seq));
         let worker = self.worker();
         let answers = self.workers[worker].release(&[lease]).await.must("release");
         assert_eq!(answers, [expected]);
     }
 
+    /// Best effort: what it misses is released by the leases, which changes nothing else.
     async fn release_claim(&mut self) {
         let from = self.tokens.len().saturating_sub(8);
         let at = from + self.random.below(self.tokens.len() - from);
         let token = self.tokens[at];
-        let expected = self.model.claim_released(token);
-        self.say(format!("release a claim: {expected} rows"));
+        let most = self.model.claim_released(token);
+        self.say(format_args!("release a claim: {most} rows"));
         let released = self.h.store().release_claim(token).await;
-        assert_eq!(released.must("release_claim"), expected);
+        let released = released.must("release_claim");
+        assert!(released <= most, "{released} of {most} rows");
+        let leases = self.leases.iter().map(|(lease, _)| *lease);
+        let leases: Vec<Lease> = leases.filter(|lease| lease.token == token).collect();
+        self.h.store().release(&leases).await.must("release");
     }
 }
 
@@ -383,7 +397,7 @@ impl<H: Harness> History<'_, H> {
         let minutes = 1 + u64::try_from(self.random.below(6)).unwrap_or(0);
         self.h.advance(seconds(60 * minutes)).await;
         self.model.now += 60 * minutes;
-        self.say(format!("{minutes} minutes pass"));
+        self.say(format_args!("{minutes} minutes pass"));
     }
 
     async fn hold(&mut self) {
@@ -405,7 +419,7 @@ impl<H: Harness> History<'_, H> {
                 Hold::Free
             }
         };
-        self.say(format!("hold {dest}: {hold:?}"));
+        self.say(format_args!("hold {dest}: {hold:?}"));
         self.h.store().hold(DESTS[dest], hold).await.must("hold");
     }
 
@@ -416,7 +430,7 @@ impl<H: Harness> History<'_, H> {
         } else {
             DeadHeadPolicy::Block
         };
-        self.say(format!("the policy of {dest} is {policy:?}"));
+        self.say(format_args!("the policy of {dest} is {policy:?}"));
         self.model.policy_set(dest, policy);
         let set = self.h.store().set_dead_head_policy(DESTS[dest], policy);
         set.await.must("set_dead_head_policy");
@@ -437,7 +451,7 @@ impl<H: Harness> History<'_, H> {
         let mut replay = Replay::new(filter);
         replay.rows = u32::try_from(rows).unwrap_or(1);
         let expected = self.model.replayed(dest, rows);
-        self.say(format!("replay {rows} of {dest:?}: {expected}"));
+        self.say(format_args!("replay {rows} of {dest:?}: {expected}"));
         let replayed = self.h.store().replay(&replay).await.must("replay");
         assert_eq!(replayed, expected);
     }
@@ -446,7 +460,7 @@ impl<H: Harness> History<'_, H> {
         if self.random.one_in(2) {
             let (dest, filter) = self.letters();
             let expected = self.model.discarded(dest);
-            self.say(format!("discard all of {dest:?}: {expected}"));
+            self.say(format_args!("discard all of {dest:?}: {expected}"));
             let discarded = self.h.store().discard(&filter, 1_000, "why").await;
             assert_eq!(discarded.must("discard"), expected);
         } else {
@@ -458,7 +472,7 @@ impl<H: Harness> History<'_, H> {
                 rows: 1_000,
             };
             let expected = self.model.pruned(age);
-            self.say(format!("prune what is dead for {age} s: {expected}"));
+            self.say(format_args!("prune what is dead for {age} s: {expected}"));
             let pruned = self.h.store().prune(&prune).await.must("prune");
             assert_eq!(pruned.dead, expected);
         }
@@ -466,7 +480,7 @@ impl<H: Harness> History<'_, H> {
 
     /// Everything that can be seen.
     async fn compare(&mut self) {
-        self.say("compare".to_owned());
+        self.say("compare");
         let stats = stats(self.h).await;
         let counts = [stats.pending, stats.claimed, stats.dead, stats.blocked_keys];
         let model = &self.model;
@@ -511,7 +525,7 @@ impl<H: Harness> History<'_, H> {
             let skip = store.set_dead_head_policy(dest, DeadHeadPolicy::Skip);
             skip.await.must("set_dead_head_policy");
         }
-        self.say("finish".to_owned());
+        self.say("finish");
         self.h.advance(seconds(60 * 60)).await;
         let delivered = drain(self.h, 20).await.len();
         assert_eq!(delivered, self.model.open.len());
