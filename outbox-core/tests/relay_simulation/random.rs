@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use outbox_core::EventId;
+
 /// SplitMix64 (Steele, Lea and Flood, 2014), shared by all parts of one world.
 #[derive(Clone)]
 pub(crate) struct Random(Arc<Mutex<u64>>);
@@ -19,6 +21,11 @@ impl Random {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
+    }
+
+    pub(crate) fn id(&self) -> EventId {
+        let (high, low) = (u128::from(self.next()), u128::from(self.next()));
+        EventId::from_bytes((high << 64 | low).to_be_bytes())
     }
 
     /// At least `low`, less than `high`.
