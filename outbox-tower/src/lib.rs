@@ -8,6 +8,8 @@ pub mod fallback;
 pub mod http;
 #[cfg(feature = "metrics")]
 pub mod metrics;
+#[cfg(feature = "axum")]
+pub mod ops;
 #[cfg(feature = "rate")]
 pub mod rate;
 #[cfg(any(feature = "verify", feature = "idempotency"))]

@@ -24,5 +24,7 @@ pub use idempotency::IdempotencyLayer;
 #[cfg(all(feature = "axum", feature = "verify"))]
 pub use inbox::{NotReceived, Received};
 pub use payload::Payload;
+#[cfg(feature = "webhooks")]
+pub use verify::WebhookVerifier;
 #[cfg(feature = "verify")]
 pub use verify::{Refused, Verified, VerifyLayer, VerifyRequest};

@@ -1,4 +1,5 @@
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use outbox_core::{Delivery, DeliveryErrorKind, TokioTimer, Transport};
 use outbox_tower::breaker::{Breaker, CircuitBreaker, CircuitBreakerLayer, CircuitState, Circuits};
@@ -93,7 +94,7 @@ async fn changes_are_observed_and_listed() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
     let layer = CircuitBreakerLayer::observed(
-        Breaker::default().consecutive(1).open_for(SECOND * 0),
+        Breaker::default().consecutive(1).open_for(Duration::ZERO),
         ByDestination,
         move |key, state| log.lock().unwrap().push((key.to_owned(), state)),
     );
@@ -139,7 +140,7 @@ async fn one_probe_at_a_time_passes_under_any_number_of_threads() {
     let circuits = layer.circuits();
     let stack = layer.layer(TransportService::new(gate.clone()));
     let transport = Arc::new(ServiceTransport::new(stack));
-    circuits.open("d", SECOND * 0);
+    circuits.open("d", Duration::ZERO);
     let tasks: Vec<_> = (0..100)
         .map(|_| {
             let transport = Arc::clone(&transport);

@@ -4,7 +4,11 @@ mod layer;
 mod refused;
 mod run;
 mod verifier;
+#[cfg(feature = "webhooks")]
+mod webhooks;
 
 pub use layer::{Verify, VerifyLayer};
 pub use refused::Refused;
 pub use verifier::{Verified, VerifyRequest};
+#[cfg(feature = "webhooks")]
+pub use webhooks::WebhookVerifier;
