@@ -131,6 +131,7 @@ macro_rules! __conformance_cases {
                 starves_no_event_without_a_key_behind_a_hot_key
                 starves_no_key_behind_a_hot_key
                 starves_no_key_behind_events_without_one
+                starves_nothing_when_it_takes_one_event_at_a_time
                 cut_short_loses_nothing
                 reports_a_row_that_makes_no_event_and_goes_on
             }

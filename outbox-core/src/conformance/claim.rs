@@ -448,6 +448,27 @@ pub async fn starves_no_key_behind_events_without_one<H: Harness>(h: &Arc<H>) {
     is_not_starved(h, "wanted", || events("x", 10)).await;
 }
 
+/// As by a relay with one free slot.
+pub async fn starves_nothing_when_it_takes_one_event_at_a_time<H: Harness>(h: &Arc<H>) {
+    put(&**h, [event("retried")]).await;
+    end(&**h, &take_one(&**h).await, retry(MINUTE)).await;
+    put(&**h, events("x", 30)).await;
+    let hot = events("y", 30).into_iter().map(|event| event.key("hot"));
+    put(&**h, hot.collect::<Vec<_>>()).await;
+    put(&**h, [event("keyed").key("k")]).await;
+    h.advance(2 * MINUTE).await;
+    let mut missing = BTreeSet::from(["retried", "keyed"]);
+    for _ in 0..50 {
+        put(&**h, [event("x"), event("x").key("hot")]).await;
+        let claim = claim(h.store(), &request(1)).await;
+        for name in names(&claim.events) {
+            missing.remove(name.as_str());
+        }
+        publish(&**h, &claim.events).await;
+    }
+    assert!(missing.is_empty(), "50 claims did not bring {missing:?}");
+}
+
 pub async fn cut_short_loses_nothing<H: Harness>(h: &Arc<H>) {
     put(&**h, events("a", 20)).await;
     for polls in 0..10 {
