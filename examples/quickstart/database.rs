@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use outbox_core::{DeadLetters, EventId, Maintenance, OutboxStore};
 use outbox_sqlx::{PgStore, SqliteStore};
+use sqlx::Connection;
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
@@ -51,6 +53,8 @@ impl Database {
     pub(crate) async fn open(url: Option<&DatabaseUrl>, folder: &Path) -> Result<Self, AnyError> {
         match url {
             Some(DatabaseUrl::Postgres(url)) => {
+                // A pool tries until it times out; a single connection says what is wrong.
+                PgConnection::connect(url).await?.close().await?;
                 let options = PgPoolOptions::new().max_connections(16);
                 let pool = options.connect(url).await?;
                 let store = PgStore::new(pool.clone());
@@ -59,24 +63,21 @@ impl Database {
                 Ok(Self::Postgres(pool, store))
             }
             Some(DatabaseUrl::Sqlite(url)) => {
-                Self::open_sqlite(SqliteConnectOptions::from_str(url)?).await
+                let options = SqliteConnectOptions::from_str(url)?
+                    .create_if_missing(true)
+                    .journal_mode(SqliteJournalMode::Wal);
+                Self::open_sqlite(options).await
             }
-            None => {
-                let file = folder.join("quickstart.db");
-                Self::open_sqlite(SqliteConnectOptions::new().filename(file)).await
-            }
+            None => Self::open_sqlite(SqliteStore::options(folder.join("quickstart.db"))).await,
         }
     }
 
     async fn open_sqlite(options: SqliteConnectOptions) -> Result<Self, AnyError> {
-        let options = options
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal);
         let pool = SqlitePoolOptions::new()
             .max_connections(8)
             .connect_with(options)
             .await?;
-        let store = SqliteStore::new(pool.clone());
+        let store = SqliteStore::new(pool.clone())?;
         store.migrate().await?;
         sqlx::query(SCHEMA).execute(&pool).await?;
         Ok(Self::Sqlite(pool, store))
@@ -87,6 +88,15 @@ impl Database {
             Self::Sqlite(..) => "SQLite",
             Self::Postgres(..) => "PostgreSQL",
         }
+    }
+
+    /// How long claimed events are a relay's: what a killed one held is delivered again after this.
+    /// On SQLite, longer than three of its busy time-outs.
+    pub(crate) const fn lease(&self) -> Duration {
+        Duration::from_secs(match self {
+            Self::Sqlite(..) => 16,
+            Self::Postgres(..) => 5,
+        })
     }
 
     /// The outbox, for the relay and for operators.
@@ -128,8 +138,8 @@ impl Database {
     ) -> Result<Vec<EventId>, AnyError> {
         let ids;
         match self {
-            Self::Sqlite(pool, store) => {
-                let mut tx = pool.begin_with("BEGIN IMMEDIATE").await?;
+            Self::Sqlite(_, store) => {
+                let mut tx = store.begin_immediate().await?;
                 ids = accept_push::<SqliteConnection>(&Sql, store, &mut tx, push, hooks).await?;
                 tx.commit().await?;
             }

@@ -16,8 +16,6 @@ use crate::signature;
 /// Short, so that the demo is; see `Backoff::exponential` for a service's.
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_millis(500);
-/// What a killed relay held is delivered again after this.
-const LEASE: Duration = Duration::from_secs(5);
 const ATTEMPT: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(250);
 
@@ -82,7 +80,7 @@ impl Workers {
                         .cap(LONGEST_RETRY)
                         .max_attempts(1_000),
                 )
-                .lease(LEASE)
+                .lease(database.lease())
                 .delivery_timeout(ATTEMPT)
                 .poll_interval(POLL)
                 .wake(wake.clone())
