@@ -83,6 +83,7 @@ macro_rules! __conformance_cases {
                 is_not_seen_before_commit
                 is_gone_after_rollback
                 is_gone_when_the_transaction_is_dropped
+                is_gone_where_the_producer_panics
                 cut_short_leaves_nothing_after_rollback
                 keeps_every_field
                 keeps_what_is_not_set_unset
@@ -96,6 +97,7 @@ macro_rules! __conformance_cases {
                 of_a_known_dedup_key_stores_nothing
                 of_several_with_one_dedup_key_stores_the_first
                 of_a_list_answers_in_its_order
+                of_thousands_stores_each_dedup_key_once
                 rolled_back_frees_its_dedup_key
                 tells_dedup_keys_apart_byte_for_byte
                 in_parallel_stores_one_for_a_dedup_key

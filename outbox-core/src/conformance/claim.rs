@@ -91,7 +91,11 @@ pub async fn never_hands_one_event_to_two_relays<H: Harness>(h: &Arc<H>) {
 /// A claim that may meet a conflict.
 async fn patient_claim(store: &impl OutboxStore, request: &ClaimRequest) -> Vec<Claimed> {
     match store.claim(request).await {
-        Ok(claim) => claim.events,
+        Ok(claim) => {
+            let rows = usize::try_from(request.rows.get()).unwrap_or(usize::MAX);
+            assert!(claim.events.len() <= rows, "more than asked for");
+            claim.events
+        }
         Err(error) if error.is_retryable() => Vec::new(),
         Err(error) => panic!("claim failed: {error:?}"),
     }

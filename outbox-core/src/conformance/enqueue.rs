@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+
 use super::Harness;
 use super::kit::{
     HOUR, MINUTE, Must, cut_short, drain, event, events, in_parallel, name, names, nothing_is_due,
@@ -40,6 +42,18 @@ pub async fn is_gone_when_the_transaction_is_dropped<H: Harness>(h: &Arc<H>) {
     let mut tx = h.begin().await;
     h.enqueue(&mut tx, event("a")).await.must("enqueue");
     drop(tx);
+    put(&**h, [event("b")]).await;
+    assert_eq!(drain(&**h, 10).await, ["b"]);
+}
+
+pub async fn is_gone_where_the_producer_panics<H: Harness>(h: &Arc<H>) {
+    let producer = async {
+        let mut tx = h.begin().await;
+        h.enqueue(&mut tx, event("a")).await.must("enqueue");
+        panic!("the producer fails, as this case wants");
+    };
+    let ended = std::panic::AssertUnwindSafe(producer).catch_unwind().await;
+    assert!(ended.is_err());
     put(&**h, [event("b")]).await;
     assert_eq!(drain(&**h, 10).await, ["b"]);
 }
@@ -242,6 +256,19 @@ pub async fn of_a_list_answers_in_its_order<H: Harness>(h: &Arc<H>) {
         sorted_names(&take(&**h, 5).await),
         ["a", "c", "e", "x", "y"]
     );
+}
+
+pub async fn of_thousands_stores_each_dedup_key_once<H: Harness>(h: &Arc<H>) {
+    let keyed = |n: usize| event(&n.to_string()).dedup_key((n % 700).to_string());
+    let list: Vec<NewEvent> = (0..2_000).map(keyed).collect();
+    let ids: Vec<EventId> = list.iter().map(NewEvent::event_id).collect();
+    let answers = put(&**h, list).await;
+    for (n, answer) in answers.iter().enumerate() {
+        assert_eq!(answer.duplicate, n >= 700, "event {n}");
+        assert_eq!(answer.id, ids[n % 700], "event {n}");
+    }
+    assert_eq!(take(&**h, 700).await.len(), 700);
+    nothing_is_due(&**h).await;
 }
 
 pub async fn rolled_back_frees_its_dedup_key<H: Harness>(h: &Arc<H>) {

@@ -94,41 +94,36 @@ impl Picker<'_> {
     fn turn(&self, shape: Shape) -> Turn {
         let active = &self.state.active[shape.index()];
         let cursor = self.state.cursor[shape.index()];
-        let admitted: HashSet<usize> = match &self.request.destinations {
-            DestinationFilter::All => HashSet::new(),
-            DestinationFilter::Only(names) | DestinationFilter::Except(names) => names
+        let ids = |names: &[String]| -> HashSet<usize> {
+            let ids = names
                 .iter()
-                .filter_map(|name| self.state.dest_index.get(name.as_str()).copied())
-                .collect(),
+                .map(|name| self.state.dest_index.get(name.as_str()));
+            ids.flatten().copied().collect()
         };
-        let admits = |dest: &usize| match &self.request.destinations {
-            DestinationFilter::All => true,
-            DestinationFilter::Only(_) => admitted.contains(dest),
-            DestinationFilter::Except(_) => !admitted.contains(dest),
+        let in_turn = || {
+            active
+                .range(cursor..)
+                .chain(active.range(..cursor))
+                .copied()
         };
         let most = match self.request.event_types {
             Some(_) => usize::MAX,
             None => self.rows,
         };
-        let mut dests: Vec<usize> =
-            if matches!(self.request.destinations, DestinationFilter::Only(_)) {
-                admitted
-                    .iter()
-                    .copied()
-                    .filter(|dest| active.contains(dest))
-                    .collect()
-            } else {
-                active
-                    .range(cursor..)
-                    .chain(active.range(..cursor))
-                    .copied()
-                    .filter(admits)
-                    .take(most)
-                    .collect()
-            };
-        if matches!(self.request.destinations, DestinationFilter::Only(_)) {
-            dests.sort_unstable_by_key(|&dest| (dest < cursor, dest));
-        }
+        let dests: Vec<usize> = match &self.request.destinations {
+            DestinationFilter::All => in_turn().take(most).collect(),
+            DestinationFilter::Except(names) => {
+                let left_out = ids(names);
+                let admitted = in_turn().filter(|dest| !left_out.contains(dest));
+                admitted.take(most).collect()
+            }
+            DestinationFilter::Only(names) => {
+                let admitted = ids(names).into_iter();
+                let mut dests: Vec<usize> = admitted.filter(|dest| active.contains(dest)).collect();
+                dests.sort_unstable_by_key(|&dest| (dest < cursor, dest));
+                dests
+            }
+        };
         Turn {
             shape,
             dests: dests.into_iter().map(|dest| (dest, None)).collect(),
