@@ -1,11 +1,31 @@
-//! Stores of a transactional outbox on diesel-async.
-#![cfg_attr(not(test), expect(dead_code, reason = "the stores are being written"))]
+//! Stores of a transactional outbox on [diesel-async](https://docs.rs/diesel-async): PostgreSQL.
+//!
+//! One feature for each database (`postgres`) and each pool (`deadpool`, `bb8`); no other driver is
+//! compiled, and none needs libpq or libmysqlclient. Other pools: implement [`Connections`].
+//!
+//! Producers enqueue through any asynchronous diesel connection, pooled or not, and through plain
+//! connections ([`PgStore::enqueue_sync`]). The tables and statements are those of `outbox-sqlx`:
+//! what one adapter enqueues, the other relays.
+//!
+//! diesel-async's pools ask the server whether a connection lives each time they lend it. A relay
+//! doesn't need that: a manager with `RecyclingMethod::Fast` saves a round trip for each call, and a
+//! call on a dead connection fails as unavailable and is made again on another.
 
-mod detach;
 mod pool;
+#[cfg(feature = "postgres")]
 mod read;
+#[cfg(feature = "postgres")]
 mod run;
+#[cfg(feature = "postgres")]
 mod statement;
 
+#[cfg(feature = "postgres")]
+mod pg;
+
+pub use diesel;
+pub use diesel_async;
+pub use outbox_core;
+
+#[cfg(feature = "postgres")]
+pub use pg::PgStore;
 pub use pool::{Connections, Loan};
-pub use {diesel, diesel_async, outbox_core};

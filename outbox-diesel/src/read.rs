@@ -1,34 +1,35 @@
 //! Reading rows by the place of their columns, the same way on every database.
 
 use std::marker::PhantomData;
+use std::time::SystemTime;
 
 use diesel::backend::Backend;
-use diesel::deserialize;
+use diesel::deserialize::Result;
 use diesel::result::UnexpectedEndOfRow;
 use diesel::row::{Field, Row};
+use outbox_core::sql::EventRow;
 
-/// A database that sends the column types which our statements return.
+/// A database whose columns our statements return.
 pub(crate) trait Columns: Backend {
-    /// A 64-bit integer.
-    fn bigint(value: Self::RawValue<'_>) -> deserialize::Result<i64>;
-    /// Text.
-    fn text(value: Self::RawValue<'_>) -> deserialize::Result<String>;
-    /// Bytes.
-    fn bytes(value: Self::RawValue<'_>) -> deserialize::Result<Vec<u8>>;
+    fn boolean(value: Self::RawValue<'_>) -> Result<bool>;
+    fn integer(value: Self::RawValue<'_>) -> Result<i32>;
+    fn bigint(value: Self::RawValue<'_>) -> Result<i64>;
+    fn text(value: Self::RawValue<'_>) -> Result<String>;
+    fn bytes(value: Self::RawValue<'_>) -> Result<Vec<u8>>;
+    fn uuid(value: Self::RawValue<'_>) -> Result<[u8; 16]>;
+    fn instant(value: Self::RawValue<'_>) -> Result<SystemTime>;
 }
 
 /// What a row is read as.
-pub(crate) trait FromRow: Sized {
-    /// Reads the columns from the first on.
-    fn from_row<'a, DB: Columns, R: Row<'a, DB>>(
-        row: &mut Reader<'_, DB, R>,
-    ) -> deserialize::Result<Self>;
+pub(crate) trait FromRow<DB: Columns>: Sized {
+    /// Reads the next columns.
+    fn from_row<'a, R: Row<'a, DB>>(row: &mut Reader<'_, DB, R>) -> Result<Self>;
 }
 
 /// A row that is read from left to right.
 pub(crate) struct Reader<'r, DB, R> {
     row: &'r R,
-    next: usize,
+    place: usize,
     database: PhantomData<DB>,
 }
 
@@ -36,47 +37,54 @@ impl<'r, 'a, DB: Columns, R: Row<'a, DB>> Reader<'r, DB, R> {
     pub(crate) const fn new(row: &'r R) -> Self {
         Self {
             row,
-            next: 0,
+            place: 0,
             database: PhantomData,
         }
     }
 
-    pub(crate) fn bigint(&mut self) -> deserialize::Result<i64> {
-        self.required(DB::bigint)
+    /// The same row, from the first column on.
+    pub(crate) const fn rewound(&self) -> Self {
+        Self::new(self.row)
     }
 
-    pub(crate) fn text(&mut self) -> deserialize::Result<String> {
-        self.required(DB::text)
+    /// The next column, which holds a value.
+    pub(crate) fn get<T>(&mut self, read: fn(DB::RawValue<'_>) -> Result<T>) -> Result<T> {
+        let place = self.place;
+        self.maybe(read)?
+            .ok_or_else(|| format!("column {place} is null").into())
     }
 
-    pub(crate) fn bytes(&mut self) -> deserialize::Result<Vec<u8>> {
-        self.required(DB::bytes)
-    }
-
-    pub(crate) fn maybe_bigint(&mut self) -> deserialize::Result<Option<i64>> {
-        self.optional(DB::bigint)
-    }
-
-    pub(crate) fn maybe_text(&mut self) -> deserialize::Result<Option<String>> {
-        self.optional(DB::text)
-    }
-
-    fn required<T>(
+    /// The next column, which may be null.
+    pub(crate) fn maybe<T>(
         &mut self,
-        read: impl FnOnce(DB::RawValue<'_>) -> deserialize::Result<T>,
-    ) -> deserialize::Result<T> {
-        self.optional(read)?.ok_or_else(|| {
-            let place = self.next;
-            format!("column {place} is null").into()
-        })
-    }
-
-    fn optional<T>(
-        &mut self,
-        read: impl FnOnce(DB::RawValue<'_>) -> deserialize::Result<T>,
-    ) -> deserialize::Result<Option<T>> {
-        let field = self.row.get(self.next).ok_or(UnexpectedEndOfRow)?;
-        self.next += 1;
+        read: fn(DB::RawValue<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let field = self.row.get(self.place).ok_or(UnexpectedEndOfRow)?;
+        self.place += 1;
         field.value().map(read).transpose()
+    }
+}
+
+impl<DB: Columns> FromRow<DB> for EventRow {
+    fn from_row<'a, R: Row<'a, DB>>(row: &mut Reader<'_, DB, R>) -> Result<Self> {
+        Ok(Self {
+            seq: row.get(DB::bigint)?,
+            id: row.get(DB::uuid)?,
+            event_type: row.get(DB::text)?,
+            destination: row.get(DB::text)?,
+            key: row.maybe(DB::text)?,
+            payload: row.get(DB::bytes)?.into(),
+            content_type: row.get(DB::text)?,
+            aggregate_type: row.maybe(DB::text)?,
+            aggregate_id: row.maybe(DB::text)?,
+            headers: row.maybe(DB::text)?,
+            dedup_key: row.maybe(DB::text)?,
+            created_at: row.get(DB::instant)?,
+            expires_at: row.maybe(DB::instant)?,
+            max_attempts: row.maybe(DB::integer)?,
+            attempts: row.get(DB::integer)?,
+            replays: row.get(DB::integer)?,
+            last_error: row.maybe(DB::text)?,
+        })
     }
 }

@@ -17,7 +17,7 @@ where
     C: AsyncConnectionCore,
     C::Backend: Columns,
     V: Bind<C::Backend>,
-    T: FromRow + Send,
+    T: FromRow<C::Backend> + Send,
 {
     let mut out = Vec::new();
     let mut stream = std::pin::pin!(conn.load(statement).await?);
@@ -28,23 +28,34 @@ where
 }
 
 /// Runs a statement; returns how many rows it changed.
-pub(crate) async fn execute<C, V>(conn: &mut C, statement: Statement<'_, V>) -> QueryResult<usize>
+pub(crate) async fn execute<C, V>(conn: &mut C, statement: Statement<'_, V>) -> QueryResult<u64>
 where
     C: AsyncConnectionCore,
     V: Bind<C::Backend>,
 {
-    conn.execute_returning_count(statement).await
+    let changed = conn.execute_returning_count(statement).await?;
+    Ok(u64::try_from(changed).unwrap_or(u64::MAX))
 }
 
-/// The rows that a statement returns, on a plain connection.
+/// [`rows`] on a plain connection.
 pub(crate) fn rows_sync<C, V, T>(conn: &mut C, statement: Statement<'_, V>) -> QueryResult<Vec<T>>
 where
     C: LoadConnection,
     C::Backend: Columns + QueryMetadata<Untyped>,
     V: Bind<C::Backend>,
-    T: FromRow,
+    T: FromRow<C::Backend>,
 {
     conn.load(statement)?
         .map(|row| T::from_row(&mut Reader::new(&row?)).map_err(Error::DeserializationError))
         .collect()
+}
+
+/// [`execute`] on a plain connection.
+pub(crate) fn execute_sync<C, V>(conn: &mut C, statement: &Statement<'_, V>) -> QueryResult<u64>
+where
+    C: LoadConnection,
+    V: Bind<C::Backend>,
+{
+    let changed = conn.execute_returning_count(statement)?;
+    Ok(u64::try_from(changed).unwrap_or(u64::MAX))
 }

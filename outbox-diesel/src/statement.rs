@@ -19,26 +19,12 @@ pub(crate) trait Bind<DB: Backend> {
 pub(crate) struct Statement<'q, V> {
     sql: &'q str,
     values: Vec<V>,
-    cached: bool,
 }
 
 impl<'q, V> Statement<'q, V> {
-    /// A statement whose text recurs: prepared once for each connection.
+    /// A statement. It is prepared once for each connection.
     pub(crate) const fn new(sql: &'q str, values: Vec<V>) -> Self {
-        Self {
-            sql,
-            values,
-            cached: true,
-        }
-    }
-
-    /// A statement whose text does not recur: not kept.
-    pub(crate) const fn once(sql: &'q str, values: Vec<V>) -> Self {
-        Self {
-            sql,
-            values,
-            cached: false,
-        }
+        Self { sql, values }
     }
 }
 
@@ -55,9 +41,6 @@ impl<V> Query for Statement<'_, V> {
 
 impl<DB: Backend, V: Bind<DB>> QueryFragment<DB> for Statement<'_, V> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
-        if !self.cached {
-            out.unsafe_to_cache_prepared();
-        }
         out.push_sql(self.sql);
         for value in &self.values {
             value.bind(out.reborrow())?;

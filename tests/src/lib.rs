@@ -16,6 +16,7 @@
 //! A server that can't be started is a failed test whose message says what to install; no test is
 //! skipped.
 
+mod advance;
 mod binaries;
 mod daemon;
 mod maria;
@@ -23,6 +24,7 @@ mod pg;
 mod poll;
 mod user;
 
+pub use advance::pg_advance;
 pub use maria::MariaServer;
 pub use pg::PgServer;
 pub use poll::{poll_until, try_until};

@@ -1,16 +1,39 @@
 //! What PostgreSQL's errors mean.
 
-use diesel::result::{DatabaseErrorInformation, DatabaseErrorKind, Error};
-use outbox_core::ErrorKind;
+use diesel::result::{DatabaseErrorInformation, DatabaseErrorKind, Error as DieselError};
+use outbox_core::{Error, ErrorKind};
+
+/// The core's error for a failed `operation`.
+pub(super) fn classify(operation: &'static str, error: DieselError) -> Error {
+    if let DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, information) = &error
+        && information
+            .constraint_name()
+            .is_some_and(|name| name.ends_with("_events_id"))
+    {
+        return Error::invalid_event("id", "belongs to an event that is still open")
+            .with_source(error);
+    }
+    let kind = kind(&error);
+    let message = match kind {
+        ErrorKind::Schema => format!(
+            "{operation}: the outbox tables are missing or of another version; \
+             `PgStore::migrate` brings them up to date"
+        ),
+        ErrorKind::Unavailable => format!("{operation}: the database can't be reached or answer"),
+        ErrorKind::Conflict => format!("{operation}: another transaction was in the way"),
+        _ => format!("{operation} failed"),
+    };
+    Error::new(kind, message).with_source(error)
+}
 
 /// The kind of an error.
 ///
 /// diesel hands on neither the SQLSTATE nor the error that has it, so a few of them are known by
 /// their English text. A server that translates its messages (`lc_messages`) makes those
 /// [`ErrorKind::Other`].
-pub(crate) fn kind(error: &Error) -> ErrorKind {
+fn kind(error: &DieselError) -> ErrorKind {
     match error {
-        Error::DatabaseError(kind, information) => match kind {
+        DieselError::DatabaseError(kind, information) => match kind {
             DatabaseErrorKind::SerializationFailure => ErrorKind::Conflict,
             DatabaseErrorKind::UnableToSendCommand
             | DatabaseErrorKind::ClosedConnection
@@ -18,8 +41,8 @@ pub(crate) fn kind(error: &Error) -> ErrorKind {
             DatabaseErrorKind::Unknown => unknown(information.as_ref()),
             _ => ErrorKind::Other,
         },
-        Error::BrokenTransactionManager => ErrorKind::Unavailable,
-        Error::RollbackErrorOnCommit { commit_error, .. } => kind(commit_error),
+        DieselError::BrokenTransactionManager => ErrorKind::Unavailable,
+        DieselError::RollbackErrorOnCommit { commit_error, .. } => kind(commit_error),
         _ => ErrorKind::Other,
     }
 }

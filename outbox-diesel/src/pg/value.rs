@@ -1,12 +1,18 @@
 //! What PostgreSQL takes and sends.
 
+use std::io::Write;
+use std::time::SystemTime;
+
 use diesel::QueryResult;
 use diesel::deserialize::{self, FromSql};
+use diesel::pg::data_types::PgTimestamp;
 use diesel::pg::{Pg, PgValue};
 use diesel::query_builder::AstPass;
 use diesel::serialize::{self, IsNull, Output, ToSql};
-use diesel::sql_types::{Array, BigInt, Binary, Nullable, Text, Uuid};
-use std::io::Write;
+use diesel::sql_types::{
+    Array, BigInt, Binary, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid,
+};
+use outbox_core::clock::from_micros;
 
 use crate::read::Columns;
 use crate::statement::Bind;
@@ -14,20 +20,24 @@ use crate::statement::Bind;
 /// A value with its type.
 #[derive(Debug)]
 pub(crate) enum Value<'q> {
-    BigInt(i64),
-    Text(&'q str),
+    Bool(bool),
+    Integer(Option<i32>),
+    BigInt(Option<i64>),
+    Text(Option<&'q str>),
+    Bytes(&'q [u8]),
     Uuid(Id),
-    BigInts(Vec<i64>),
+    SmallInts(&'q [i16]),
+    BigInts(Option<&'q [i64]>),
+    Texts(Option<Vec<Option<&'q str>>>),
+    Uuids(Option<Vec<Id>>),
+    MaybeIntegers(Vec<Option<i32>>),
     MaybeBigInts(Vec<Option<i64>>),
-    Texts(Vec<&'q str>),
-    MaybeTexts(Vec<Option<&'q str>>),
-    Bytes(Vec<&'q [u8]>),
-    Uuids(Vec<Id>),
+    ManyBytes(Vec<&'q [u8]>),
 }
 
 /// Sixteen bytes as a UUID.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Id([u8; 16]);
+pub(crate) struct Id(pub(crate) [u8; 16]);
 
 impl ToSql<Uuid, Pg> for Id {
     fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
@@ -38,25 +48,39 @@ impl ToSql<Uuid, Pg> for Id {
 
 impl Bind<Pg> for Value<'_> {
     fn bind<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        /// `bind!(value => Type)`: the value, whose type is this.
+        macro_rules! bind {
+            ($value:expr => $type:ty) => {
+                out.push_bind_param_value_only::<$type, _>($value)
+            };
+        }
         match self {
-            Self::BigInt(value) => out.push_bind_param_value_only::<BigInt, _>(value),
-            Self::Text(value) => out.push_bind_param_value_only::<Text, _>(*value),
-            Self::Uuid(value) => out.push_bind_param_value_only::<Uuid, _>(value),
-            Self::BigInts(all) => out.push_bind_param_value_only::<Array<BigInt>, _>(all),
-            Self::MaybeBigInts(all) => {
-                out.push_bind_param_value_only::<Array<Nullable<BigInt>>, _>(all)
-            }
-            Self::Texts(all) => out.push_bind_param_value_only::<Array<Text>, _>(all),
-            Self::MaybeTexts(all) => {
-                out.push_bind_param_value_only::<Array<Nullable<Text>>, _>(all)
-            }
-            Self::Bytes(all) => out.push_bind_param_value_only::<Array<Binary>, _>(all),
-            Self::Uuids(all) => out.push_bind_param_value_only::<Array<Uuid>, _>(all),
+            Self::Bool(value) => bind!(value => Bool),
+            Self::Integer(value) => bind!(value => Nullable<Integer>),
+            Self::BigInt(value) => bind!(value => Nullable<BigInt>),
+            Self::Text(value) => bind!(value => Nullable<Text>),
+            Self::Bytes(value) => bind!(*value => Binary),
+            Self::Uuid(value) => bind!(value => Uuid),
+            Self::SmallInts(all) => bind!(*all => Array<SmallInt>),
+            Self::BigInts(all) => bind!(all => Nullable<Array<BigInt>>),
+            Self::Texts(all) => bind!(all => Nullable<Array<Nullable<Text>>>),
+            Self::Uuids(all) => bind!(all => Nullable<Array<Uuid>>),
+            Self::MaybeIntegers(all) => bind!(all => Array<Nullable<Integer>>),
+            Self::MaybeBigInts(all) => bind!(all => Array<Nullable<BigInt>>),
+            Self::ManyBytes(all) => bind!(all => Array<Binary>),
         }
     }
 }
 
 impl Columns for Pg {
+    fn boolean(value: PgValue<'_>) -> deserialize::Result<bool> {
+        FromSql::<Bool, Self>::from_sql(value)
+    }
+
+    fn integer(value: PgValue<'_>) -> deserialize::Result<i32> {
+        FromSql::<Integer, Self>::from_sql(value)
+    }
+
     fn bigint(value: PgValue<'_>) -> deserialize::Result<i64> {
         FromSql::<BigInt, Self>::from_sql(value)
     }
@@ -68,4 +92,20 @@ impl Columns for Pg {
     fn bytes(value: PgValue<'_>) -> deserialize::Result<Vec<u8>> {
         FromSql::<Binary, Self>::from_sql(value)
     }
+
+    fn uuid(value: PgValue<'_>) -> deserialize::Result<[u8; 16]> {
+        Ok(value.as_bytes().try_into()?)
+    }
+
+    fn instant(value: PgValue<'_>) -> deserialize::Result<SystemTime> {
+        /// From the Unix epoch to PostgreSQL's, 2000-01-01, in µs.
+        const EPOCH: i64 = 946_684_800_000_000;
+        let PgTimestamp(micros) = FromSql::<Timestamptz, Self>::from_sql(value)?;
+        Ok(from_micros(micros.saturating_add(EPOCH)))
+    }
+}
+
+/// An array of `bigint`, none of them null.
+pub(crate) fn bigints(value: PgValue<'_>) -> deserialize::Result<Vec<i64>> {
+    FromSql::<Array<BigInt>, Pg>::from_sql(value)
 }

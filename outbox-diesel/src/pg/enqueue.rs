@@ -1,0 +1,181 @@
+//! Enqueues in the caller's transaction.
+
+use diesel::connection::LoadConnection;
+use diesel::deserialize;
+use diesel::pg::Pg;
+use diesel::row::Row;
+use diesel_async::AsyncConnectionCore;
+use outbox_core::sql::{Batches, NewRow, Winners};
+use outbox_core::{Enqueue, Enqueued, Error, EventId, NewEvent, async_trait};
+
+use super::PgStore;
+use super::error::classify;
+use super::value::{Id, Value};
+use crate::read::{Columns, FromRow, Reader};
+use crate::run;
+use crate::statement::Statement;
+
+const OPERATION: &str = "enqueue";
+
+/// Through any asynchronous connection to PostgreSQL, pooled ones included.
+#[async_trait]
+impl<C: AsyncConnectionCore<Backend = Pg>> Enqueue<C> for PgStore {
+    async fn enqueue(&self, conn: &mut C, event: NewEvent) -> Result<Enqueued, Error> {
+        if event.dedup().is_some() {
+            let mut answers = self.enqueue_all(conn, vec![event]).await?;
+            return Ok(answers.remove(0));
+        }
+        self.limits.check(&event)?;
+        run::execute(conn, self.one(&NewRow::new(&event)))
+            .await
+            .map_err(|error| classify(OPERATION, error))?;
+        Ok(Enqueued::stored(event.event_id()))
+    }
+
+    async fn enqueue_all(
+        &self,
+        conn: &mut C,
+        events: Vec<NewEvent>,
+    ) -> Result<Vec<Enqueued>, Error> {
+        events
+            .iter()
+            .try_for_each(|event| self.limits.check(event))?;
+        let batches = Batches::new(&events);
+        let mut winners = Winners::new();
+        for batch in batches.iter() {
+            let rows: Vec<NewRow<'_>> = batch.iter().map(|event| NewRow::new(event)).collect();
+            let found: Vec<Winner> = run::rows(conn, self.many(&rows))
+                .await
+                .map_err(|error| classify(OPERATION, error))?;
+            winners.extend(
+                found
+                    .into_iter()
+                    .map(|Winner(key, id, new)| (key, (id, new))),
+            );
+        }
+        Ok(batches.answers(&winners))
+    }
+}
+
+/// Through plain connections (`PgConnection`, say). Nothing here needs libpq.
+impl PgStore {
+    /// Stores one event, as [`Enqueue::enqueue`] does. Blocks the thread.
+    ///
+    /// ```no_run
+    /// # fn example<C: diesel::connection::LoadConnection<Backend = diesel::pg::Pg>>(
+    /// #     conn: &mut C,
+    /// # ) -> Result<(), Box<dyn std::error::Error>> {
+    /// use outbox_core::NewEvent;
+    /// use outbox_diesel::PgStore;
+    ///
+    /// let outbox = PgStore::enqueue_only();
+    /// conn.transaction(|conn| {
+    ///     outbox.enqueue_sync(conn, &NewEvent::bytes("T", "x").to("https://ci.example/hooks"))?;
+    ///     Ok::<_, Box<dyn std::error::Error>>(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Enqueue`].
+    pub fn enqueue_sync<C>(&self, conn: &mut C, event: &NewEvent) -> Result<Enqueued, Error>
+    where
+        C: LoadConnection<Backend = Pg>,
+    {
+        if event.dedup().is_some() {
+            let mut answers = self.enqueue_all_sync(conn, std::slice::from_ref(event))?;
+            return Ok(answers.remove(0));
+        }
+        self.limits.check(event)?;
+        run::execute_sync(conn, &self.one(&NewRow::new(event)))
+            .map_err(|error| classify(OPERATION, error))?;
+        Ok(Enqueued::stored(event.event_id()))
+    }
+
+    /// Stores many events, as [`Enqueue::enqueue_all`] does. Blocks the thread.
+    ///
+    /// # Errors
+    ///
+    /// As [`Enqueue`].
+    pub fn enqueue_all_sync<C>(
+        &self,
+        conn: &mut C,
+        events: &[NewEvent],
+    ) -> Result<Vec<Enqueued>, Error>
+    where
+        C: LoadConnection<Backend = Pg>,
+    {
+        events
+            .iter()
+            .try_for_each(|event| self.limits.check(event))?;
+        let batches = Batches::new(events);
+        let mut winners = Winners::new();
+        for batch in batches.iter() {
+            let rows: Vec<NewRow<'_>> = batch.iter().map(|event| NewRow::new(event)).collect();
+            let found: Vec<Winner> = run::rows_sync(conn, self.many(&rows))
+                .map_err(|error| classify(OPERATION, error))?;
+            winners.extend(
+                found
+                    .into_iter()
+                    .map(|Winner(key, id, new)| (key, (id, new))),
+            );
+        }
+        Ok(batches.answers(&winners))
+    }
+
+    fn one<'q>(&'q self, row: &'q NewRow<'q>) -> Statement<'q, Value<'q>> {
+        let values = vec![
+            Value::Uuid(Id(*row.id.as_bytes())),
+            Value::Text(Some(row.event_type)),
+            Value::Text(Some(row.destination)),
+            Value::Text(row.key),
+            Value::Bytes(row.payload),
+            Value::Text(Some(row.content_type)),
+            Value::Text(row.aggregate_type),
+            Value::Text(row.aggregate_id),
+            Value::Text(row.headers.as_deref()),
+            Value::Text(row.dedup_key),
+            Value::Integer(row.max_attempts),
+            Value::BigInt(row.delay),
+            Value::BigInt(row.ttl),
+        ];
+        Statement::new(&self.sql.enqueue.one, values)
+    }
+
+    fn many<'q>(&'q self, rows: &'q [NewRow<'q>]) -> Statement<'q, Value<'q>> {
+        let texts = |column: fn(&'q NewRow<'q>) -> Option<&'q str>| {
+            Value::Texts(Some(rows.iter().map(column).collect()))
+        };
+        let ids = rows.iter().map(|row| Id(*row.id.as_bytes())).collect();
+        let values = vec![
+            Value::Uuids(Some(ids)),
+            texts(|row| Some(row.event_type)),
+            texts(|row| Some(row.destination)),
+            texts(|row| row.key),
+            Value::ManyBytes(rows.iter().map(|row| row.payload).collect()),
+            texts(|row| Some(row.content_type)),
+            texts(|row| row.aggregate_type),
+            texts(|row| row.aggregate_id),
+            texts(|row| row.headers.as_deref()),
+            texts(|row| row.dedup_key),
+            Value::MaybeIntegers(rows.iter().map(|row| row.max_attempts).collect()),
+            Value::MaybeBigInts(rows.iter().map(|row| row.delay).collect()),
+            Value::MaybeBigInts(rows.iter().map(|row| row.ttl).collect()),
+        ];
+        Statement::new(&self.sql.enqueue.many, values)
+    }
+}
+
+/// A de-duplication key, the event that has it, and whether that was stored just now.
+struct Winner(String, EventId, bool);
+
+impl FromRow<Pg> for Winner {
+    fn from_row<'a, R: Row<'a, Pg>>(row: &mut Reader<'_, Pg, R>) -> deserialize::Result<Self> {
+        Ok(Self(
+            row.get(Pg::text)?,
+            EventId::from_bytes(row.get(Pg::uuid)?),
+            row.get(Pg::boolean)?,
+        ))
+    }
+}
