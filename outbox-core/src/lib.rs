@@ -92,3 +92,9 @@ pub use {
     idempotency::MockIdempotencyKeys, locks::MockLocks, maintenance::MockMaintenance,
     retry::MockRetryPolicy, signer::MockSigner, store::MockOutboxStore, transport::MockTransport,
 };
+
+// The examples in the pages beside the code are tested with the crate's own.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guarantees.md")]
+#[doc = include_str!("../../docs/operations.md")]
+mod pages {}
