@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 use futures::FutureExt;
+use outbox_core::clock::{from_micros, to_micros};
 use outbox_core::{
     Backoff, Clock, DeadHeadPolicy, DeadLetterFilter, DeadLetters, Destinations, Maintenance,
     MemoryStore, Relay, Replay, Timer,
@@ -15,7 +16,7 @@ use super::chaos;
 use super::ledger::Ledger;
 use super::sim::Sim;
 use super::store::Flaky;
-use super::transport::{Moody, Watcher};
+use super::transport::{Moody, PLAYED, Watcher};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(10);
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(3);
@@ -182,7 +183,8 @@ impl World {
     /// The book. A check that fails where its panic is caught (in a transport, in a task) poisons
     /// it, so that the play fails at the next entry.
     pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap()
+        let book = self.ledger.lock();
+        book.unwrap_or_else(|_| std::panic::panic_any(PLAYED))
     }
 
     pub(crate) fn note(&self, what: fmt::Arguments<'_>) {
@@ -194,9 +196,12 @@ impl World {
         self.ledger().meet(kind);
     }
 
+    /// As the store keeps it: in whole microseconds.
     pub(crate) fn database_time(&self) -> SystemTime {
         let skew = Duration::from_millis(self.skew.load(Ordering::Relaxed));
-        SystemTime::UNIX_EPOCH + (self.sim.now() - self.start) + skew
+        from_micros(to_micros(
+            SystemTime::UNIX_EPOCH + (self.sim.now() - self.start) + skew,
+        ))
     }
 
     pub(crate) fn healed(&self) -> bool {
