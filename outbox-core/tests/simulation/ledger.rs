@@ -21,7 +21,7 @@ struct Entry {
     attempts: BTreeMap<u32, u32>,
     /// A transport said that the receiver has it.
     acked: bool,
-    /// A relay decided that it is dead.
+    /// It is a dead letter, or found dead without an attempt.
     dead: bool,
 }
 
@@ -200,7 +200,7 @@ impl Ledger {
         }
     }
 
-    /// A relay decided that it is dead; the settle follows.
+    /// A relay found it dead without an attempt, as every later one will; the settle follows.
     pub(crate) fn given_up(&mut self, seq: i64) {
         self.entry(seq).dead = true;
     }

@@ -83,12 +83,15 @@ impl Transport for Moody {
     }
 }
 
-/// Learns of deaths where the relay decides them, and panics now and then.
+/// Learns of deaths without an attempt, which a run may go on after at once, and panics now and then.
 pub(crate) struct Watcher(pub(crate) Arc<World>);
 
 impl Observer for Watcher {
     fn on(&self, transition: &Transition<'_>) {
-        if let Transition::Dead { lease, .. } = transition {
+        if let Transition::Dead {
+            lease, took: None, ..
+        } = transition
+        {
             self.0.ledger().given_up(lease.seq);
         }
         if !self.0.healed() && self.0.sim.once_in(50) {
