@@ -142,7 +142,7 @@ pub(crate) async fn director(world: Arc<World>) {
                 world.note(format_args!("the database goes down"));
                 world.meet("outage");
                 world.set_down(true);
-                up_to(&world, 6_000).await;
+                up_to(&world, world.cast.outage_millis).await;
                 world.set_down(false);
                 world.note(format_args!("the database is up"));
             }

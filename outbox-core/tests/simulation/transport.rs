@@ -46,7 +46,7 @@ impl Transport for Moody {
         let mood = world.sim.below(100);
         if mood < 40 {
             delivery.advance(Phase::Waiting);
-            self.up_to(400).await;
+            self.up_to(world.cast.answer_millis).await;
         }
         delivery.advance(Phase::Sending);
         match mood {

@@ -33,6 +33,9 @@ pub(crate) struct Cast {
     pub(crate) store_fails_once_in: u64,
     pub(crate) clocks_break: bool,
     pub(crate) blocks: bool,
+    /// The longest time of a delivery that succeeds; the time-out is 3,000.
+    pub(crate) answer_millis: u64,
+    pub(crate) outage_millis: u64,
     pub(crate) length: Duration,
 }
 
@@ -81,6 +84,8 @@ impl World {
             store_fails_once_in: [5, 20, 100, 1_000_000][usize::try_from(sim.below(4)).unwrap()],
             clocks_break: sim.once_in(2),
             blocks: sim.once_in(3),
+            answer_millis: [400, 400, 2_900][usize::try_from(sim.below(3)).unwrap()],
+            outage_millis: [2_000, 12_000][usize::try_from(sim.below(2)).unwrap()],
             length: Duration::from_secs(10 + sim.below(20)),
         };
         Arc::new(Self {
