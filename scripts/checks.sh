@@ -24,10 +24,10 @@ first_rust_block() {
     awk '/^```rust/ { on = 1; next } /^```/ && on { exit } on'
 }
 
-# The same, of a crate's documentation; lines that rustdoc hides are left out.
+# The same, of the front page of a crate that opens the block by a `cfg_attr`.
 first_doc_block() {
-    sed -n 's|^//! \{0,1\}||p' "$1" | awk '/^```/ && on { exit } /^```/ { on = 1; next } on' |
-        grep -vE '^# |^#$'
+    awk '/^#!\[cfg_attr\(.*```/ { on = 1; next } /^\/\/! ```/ && on { exit } on' "$1" |
+        sed 's|^//! \{0,1\}||'
 }
 
 readme_example() {

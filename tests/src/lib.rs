@@ -28,3 +28,9 @@ pub use advance::pg_advance;
 pub use maria::MariaServer;
 pub use pg::PgServer;
 pub use poll::{poll_until, try_until};
+
+/// Every Rust block of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+#[derive(Debug)]
+pub struct Readme;

@@ -18,16 +18,16 @@ fn event() -> NewEvent {
 
 async fn pg_pool() -> PgPool {
     let url = PgServer::shared().create_database();
-    PgPool::connect(&url).await.unwrap()
+    PgPool::connect(&url).await.expect("the server runs")
 }
 
 async fn sqlite_pool(folder: &tempfile::TempDir) -> SqlitePool {
     let url = format!("sqlite:{}?mode=rwc", folder.path().join("t.db").display());
-    SqlitePool::connect(&url).await.unwrap()
+    SqlitePool::connect(&url).await.expect("a file can be made")
 }
 
 fn webhooks() -> Webhooks {
-    Webhooks::builder().unsigned().build().unwrap()
+    Webhooks::builder().unsigned().build().expect("valid")
 }
 
 mod an_unmigrated_database {
