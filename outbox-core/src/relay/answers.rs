@@ -1,6 +1,6 @@
 //! What the store's answers lead to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
 use super::calls::{Answer, Orphan, What};
@@ -205,7 +205,9 @@ impl Driver<'_> {
         let statuses: HashMap<_, _> = leases.iter().zip(statuses.iter().chain(unknown)).collect();
         let mut lost = Vec::new();
         let mut ready = Vec::new();
+        let mut tails = VecDeque::new();
         for (index, work) in self.slots.works_mut() {
+            let lost_before = lost.len();
             for held in work.run.held_mut() {
                 match statuses.get(&held.claimed.lease) {
                     Some(LeaseStatus::Ours) => held.since = sent,
@@ -215,6 +217,10 @@ impl Driver<'_> {
                     }
                     _ => {}
                 }
+            }
+            if lost.len() > lost_before {
+                // A run is lost whole: what is still ours would overtake what another has.
+                tails.append(&mut work.run.tail);
             }
             if matches!(work.state, State::Stale)
                 && statuses.contains_key(&work.run.head.claimed.lease)
@@ -226,6 +232,10 @@ impl Driver<'_> {
         self.keeper.holds(sent);
         for lease in lost {
             self.watch.tell(&Transition::LeaseLost { lease });
+        }
+        let now = self.now();
+        for held in tails {
+            self.give_back(&held, now);
         }
         for index in ready {
             self.advance(index);

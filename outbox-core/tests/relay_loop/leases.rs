@@ -3,7 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
-use outbox_core::{Delivery, MemoryStore, OutboxStore};
+use outbox_core::{
+    Claim, ClaimRequest, Delivery, Error, Hold, Lease, LeaseStatus, LeaseToken, MemoryStore,
+    OutboxStore, Settlement, async_trait,
+};
 
 use super::support::{
     Faulty, Seen, Via, event, ms, ok, pass, payloads, put, relay, secs, stats, store, text, until,
@@ -151,4 +154,72 @@ async fn what_waits_too_long_for_its_destination_goes_back() {
         })
         .await;
     assert_eq!((report.released, report.abandoned), (4, 2));
+}
+
+/// A store in which the second event's lease is lost at the first extension, and no other.
+struct OneLost(MemoryStore);
+
+#[async_trait]
+impl OutboxStore for OneLost {
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claim, Error> {
+        self.0.claim(request).await
+    }
+
+    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<LeaseStatus>, Error> {
+        self.0.settle(batch).await
+    }
+
+    async fn extend(
+        &self,
+        leases: &[Lease],
+        by: std::time::Duration,
+    ) -> Result<Vec<LeaseStatus>, Error> {
+        let mut statuses = Vec::new();
+        for lease in leases {
+            statuses.push(if lease.seq == 2 {
+                LeaseStatus::Lost
+            } else {
+                self.0.extend(&[*lease], by).await?[0]
+            });
+        }
+        Ok(statuses)
+    }
+
+    async fn release(&self, leases: &[Lease]) -> Result<Vec<LeaseStatus>, Error> {
+        self.0.release(leases).await
+    }
+
+    async fn release_claim(&self, token: LeaseToken) -> Result<u64, Error> {
+        self.0.release_claim(token).await
+    }
+
+    async fn hold(&self, destination: &str, hold: Hold) -> Result<(), Error> {
+        self.0.hold(destination, hold).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_lost_whole_so_that_nothing_overtakes_what_another_relay_has() {
+    let store = store();
+    put(&store, (0..4).map(|n| event(n).key("k"))).await;
+    let begun = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&begun);
+    let transport = Via(move |delivery: Delivery| {
+        log.lock().unwrap().push(text(&delivery));
+        let first = delivery.event().seq == 1;
+        async move {
+            if first {
+                pass(secs(25)).await;
+            }
+            ok()
+        }
+    });
+    let relay = relay(OneLost(store.clone()), transport)
+        .lease(secs(30))
+        .delivery_timeout(secs(29));
+    let script = async {
+        until("all delivered", || payloads(&store).len() == 4).await;
+    };
+    relay.build().unwrap().run(script).await;
+    assert_eq!(*begun.lock().unwrap(), ["0", "1", "2", "3"]);
 }
