@@ -1,9 +1,5 @@
 //! A `reqwest` client in place of the built-in one.
 #![cfg(feature = "reqwest")]
-#![cfg_attr(
-    feature = "reqwest",
-    expect(clippy::unwrap_used, reason = "a test may panic")
-)]
 
 mod support;
 
