@@ -17,6 +17,8 @@ use outbox_core::{
 
 /// Says when the last event came.
 struct Counting {
+    /// Answers at the second poll, as a transport that waits for a network does.
+    waits: bool,
     left: AtomicU64,
     done: std::sync::Mutex<Option<oneshot::Sender<()>>>,
 }
@@ -24,6 +26,9 @@ struct Counting {
 #[async_trait]
 impl Transport for Counting {
     async fn deliver(&self, _: Delivery) -> Result<Receipt, DeliveryError> {
+        if self.waits {
+            tokio::task::yield_now().await;
+        }
         if self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
             let done = self.done.lock().expect("not poisoned").take();
             done.map(|done| done.send(()));
@@ -38,32 +43,44 @@ struct Shape {
     batch: u32,
     keys: u64,
     destinations: u64,
+    waits: bool,
 }
 
-const SHAPES: [Shape; 4] = [
+const SHAPES: [Shape; 5] = [
+    Shape {
+        name: "b=1000, each delivery waits",
+        batch: 1_000,
+        keys: 0,
+        destinations: 100,
+        waits: true,
+    },
     Shape {
         name: "b=100",
         batch: 100,
         keys: 0,
         destinations: 1,
+        waits: false,
     },
     Shape {
         name: "b=1000",
         batch: 1_000,
         keys: 0,
         destinations: 1,
+        waits: false,
     },
     Shape {
         name: "b=1000, 100 destinations",
         batch: 1_000,
         keys: 0,
         destinations: 100,
+        waits: false,
     },
     Shape {
         name: "b=1000, 10,000 keys",
         batch: 1_000,
         keys: 10_000,
         destinations: 1,
+        waits: false,
     },
 ];
 
@@ -112,12 +129,20 @@ async fn by_relay(store: &MemoryStore, shape: Shape, events: u64) -> u64 {
     let done = std::sync::Mutex::new(Some(done));
     let left = AtomicU64::new(events);
     let batch = usize::try_from(shape.batch).expect("small");
-    let relay = Relay::builder(store.clone(), Arc::new(Counting { left, done }), TokioTimer)
-        .concurrency(batch)
-        .per_destination(batch)
-        .batch_size(batch)
-        .build()
-        .expect("valid");
+    let relay = Relay::builder(
+        store.clone(),
+        Arc::new(Counting {
+            waits: shape.waits,
+            left,
+            done,
+        }),
+        TokioTimer,
+    )
+    .concurrency(batch)
+    .per_destination(batch)
+    .batch_size(batch)
+    .build()
+    .expect("valid");
     relay.run(finished.map(drop)).await.published
 }
 

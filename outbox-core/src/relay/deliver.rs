@@ -1,5 +1,6 @@
 //! Runs in slots: begin, poll, finish, go on.
 
+use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -52,7 +53,7 @@ impl Driver<'_> {
                 State::Idle | State::Fresh => {
                     let now = self.parts.timer.now();
                     if work.run.head.lost {
-                        self.next_of_run(index, now);
+                        self.next_of_run(index);
                     } else if let Some((reason, error)) =
                         undeliverable(&*self.parts.retry, &work.run.head.claimed)
                     {
@@ -176,7 +177,7 @@ impl Driver<'_> {
         let open = starts && self.destinations.paused(work.destination, now).is_none();
         let claimed = &work.run.head.claimed;
         let tail = if goes_on && open {
-            Default::default()
+            VecDeque::new()
         } else {
             mem::take(&mut work.run.tail)
         };
@@ -186,11 +187,11 @@ impl Driver<'_> {
         for held in tail {
             self.give_back(&held, now);
         }
-        self.next_of_run(index, now);
+        self.next_of_run(index);
     }
 
     /// The head is done with: the next event of the run, or of the destination, takes its place.
-    fn next_of_run(&mut self, index: usize, now: Instant) {
+    fn next_of_run(&mut self, index: usize) {
         let Some(work) = self.slots.work(index) else {
             return;
         };
@@ -212,7 +213,6 @@ impl Driver<'_> {
         } else if was_full {
             self.pacing.nudge();
         }
-        let _ = now;
     }
 
     /// Leaves a destination alone, and tells every relay where there is a reason to.

@@ -38,11 +38,7 @@ fn nothing_is_lost_whatever_happens() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         // The transport's own panics are part of the game.
-        if !info
-            .payload()
-            .downcast_ref::<&str>()
-            .is_some_and(|text| *text == "simulated")
-        {
+        if info.payload().downcast_ref::<&str>() != Some(&"simulated") {
             hook(info);
         }
     }));
