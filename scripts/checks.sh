@@ -102,6 +102,8 @@ dependency_assertions() {
         without outbox-sqlx "sqlx-postgres sqlx-sqlite libsqlite3-sys diesel" \
             --no-default-features --features mysql
     fi
+    without outbox-diesel "sqlx-core pq-sys mysqlclient-sys libsqlite3-sys" \
+        --no-default-features --features postgres
     without outbox-http "sqlx-core diesel"
     without outbox-tower "sqlx-core diesel reqwest"
 }
