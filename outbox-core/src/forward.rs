@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use futures::future::BoxFuture;
+use futures::stream::BoxStream;
 
 use crate::{
     Accepted, BeginKey, Begun, BlockedKey, BlockedKeyPage, Claim, ClaimRequest, Clock, CompleteKey,
@@ -17,7 +18,7 @@ use crate::{
     FailedAttempt, Hold, IdempotencyKey, IdempotencyKeys, Inbox, InboxMessage, Lease, LeaseStatus,
     LeaseToken, LockRequest, LockStatus, Locks, Maintenance, NewEvent, Observer, OutboxStore, Page,
     Prune, Pruned, Receipt, Replay, RetryDecision, RetryPolicy, Settlement, SignatureHeader,
-    Signer, SigningInput, Spawn, Stats, Timer, Transition, Transport,
+    Signer, SigningInput, Spawn, Stats, Timer, Transition, Transport, Wake,
 };
 
 macro_rules! forward {
@@ -120,6 +121,10 @@ forward!(Observer {
 forward!(Timer {
     fn now() -> Instant;
     fn sleep(period: Duration) -> BoxFuture<'static, ()>;
+});
+
+forward!(Wake {
+    fn wakes() -> BoxStream<'static, ()>;
 });
 
 forward!(Spawn {

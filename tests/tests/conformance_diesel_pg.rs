@@ -1,5 +1,8 @@
 //! The conformance suite over `outbox_diesel::PgStore`.
-#![expect(clippy::unwrap_used, reason = "a failure of the harness fails the test")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a failure of the harness fails the test"
+)]
 
 use std::sync::Arc;
 use std::time::Duration;
