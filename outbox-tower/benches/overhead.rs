@@ -1,7 +1,5 @@
 //! What the layers cost beside the bare call, at 10,000 keys.
 
-#![expect(missing_docs, reason = "a bench has no users")]
-
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
