@@ -411,7 +411,7 @@ impl<D: ClaimDriver> Run<'_, D> {
         let (notes, last) = self.driver.look().await?;
         self.learn(notes);
         let mut state = lock(self.state);
-        if self.taken() == 0 && !self.unfinished && state.mark.is_expensive() {
+        if self.taken() == 0 && !self.unfinished && state.mark.matters() {
             state.mark.nothing_up_to(last);
         }
         Ok(())

@@ -29,7 +29,7 @@ impl Settling<'_> {
     pub fn json(&self) -> String {
         let rows: Vec<_> = (0..self.seqs.len())
             .map(|row| {
-                let token = hex(&self.tokens[row]);
+                let token = hex(self.leases[row].token.as_bytes());
                 let (note, reason) = (self.notes[row].as_deref(), self.reasons[row]);
                 (
                     self.seqs[row],

@@ -2,11 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-/// What a sweep may cost beside the rows that it brings, before it must be rationed.
-const CHEAP: Duration = Duration::from_millis(2);
+/// What a scan costs for each row that it brings.
 const PER_ROW: Duration = Duration::from_micros(20);
-/// A sweep is made at most this often while claims are full; and its excess cost, times `RATION`,
-/// must have passed.
+/// A sweep that costs no more beside its rows is as good as a scan from the mark.
+const CHEAP: Duration = Duration::from_millis(2);
+/// A sweep that costs more is rationed also where the mark brings nothing.
+const EXPENSIVE: Duration = Duration::from_millis(20);
+/// While claims are full, and where sweeps are expensive, this much time and `RATION` times the last
+/// one's cost lie between two.
 const RHYTHM: Duration = Duration::from_millis(50);
 const RATION: u32 = 20;
 
@@ -40,7 +43,8 @@ pub struct Scan {
 /// vacuumed, which an old snapshot can keep for hours. So a claim starts at the last `seq` of the
 /// previous one. What lies below (late commits, expired leases) is found by *sweeps* from the first
 /// row: every claim is one while the backlog is short and a sweep is cheap; otherwise one is made
-/// where the mark brings nothing, and on a rhythm, at a twentieth of the time at most.
+/// where the mark brings nothing, and on a rhythm. An expensive one takes a twentieth of the time at
+/// most.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -62,16 +66,17 @@ pub struct Mark {
     /// The last claim brought less than it asked for.
     drained: bool,
     next_sweep: Option<Instant>,
-    expensive: bool,
+    /// The cost of the last two sweeps: what only one had says nothing.
+    costs: [Duration; 2],
 }
 
 impl Mark {
     /// Where to start now.
     #[must_use]
     pub fn start(&self, now: Instant) -> Start {
-        let short = self.drained && !self.expensive;
+        let sweeps = (self.drained && self.cost() <= CHEAP) || self.is_time(now);
         match self.seq {
-            Some(seq) if !short && !self.may_sweep(now) => Start { seq, sweep: false },
+            Some(seq) if !sweeps => Start { seq, sweep: false },
             _ => self.sweep(),
         }
     }
@@ -85,17 +90,24 @@ impl Mark {
         }
     }
 
-    /// Whether a claim that found nothing at the mark may look from the first row.
+    /// Whether a claim that found nothing at the mark may look below it.
     #[must_use]
     pub fn may_sweep(&self, now: Instant) -> bool {
+        self.cost() <= EXPENSIVE || self.is_time(now)
+    }
+
+    /// Whether sweeps cost so much that an empty one should set the mark.
+    #[must_use]
+    pub fn matters(&self) -> bool {
+        self.cost() > CHEAP
+    }
+
+    fn is_time(&self, now: Instant) -> bool {
         self.next_sweep.is_none_or(|at| at <= now)
     }
 
-    /// In how long a sweep may be made, where the last ones were expensive.
-    #[must_use]
-    pub fn sweep_in(&self, now: Instant) -> Option<Duration> {
-        let at = self.next_sweep.filter(|_| self.expensive)?;
-        Some(at.saturating_duration_since(now))
+    fn cost(&self) -> Duration {
+        self.costs[0].min(self.costs[1])
     }
 
     /// Notes what a claim from `start` brought.
@@ -103,9 +115,9 @@ impl Mark {
         self.drained = !scan.full;
         if start.sweep {
             let rows = u32::try_from(scan.rows).unwrap_or(u32::MAX);
-            let excess = scan.took.saturating_sub(PER_ROW.saturating_mul(rows));
-            self.expensive = excess > CHEAP;
-            self.next_sweep = now.checked_add(RHYTHM.max(excess.saturating_mul(RATION)));
+            let cost = scan.took.saturating_sub(PER_ROW.saturating_mul(rows));
+            self.costs = [self.costs[1], cost];
+            self.next_sweep = now.checked_add(RHYTHM.max(cost.saturating_mul(RATION)));
         }
         let Some(last) = scan.last else {
             self.sweep_from = None;
@@ -124,12 +136,6 @@ impl Mark {
     /// Notes that a sweep found nothing when `seq` was the last number given out.
     pub fn nothing_up_to(&mut self, seq: i64) {
         self.seq = Some(self.seq.map_or(seq, |mark| mark.max(seq)));
-    }
-
-    /// Whether sweeps have become expensive, so that the mark matters.
-    #[must_use]
-    pub const fn is_expensive(&self) -> bool {
-        self.expensive
     }
 
     /// Forgets everything: after any error of the store.
@@ -167,6 +173,8 @@ mod tests {
     fn an_expensive_sweep_is_rationed_by_its_cost() {
         let (mut mark, now) = (Mark::default(), Instant::now());
         mark.claimed(mark.start(now), scan(7, false, 102), now);
+        assert!(mark.may_sweep(now), "one slow answer says nothing");
+        mark.claimed(mark.sweep(), scan(7, false, 102), now);
         assert_eq!(mark.start(now).seq, 7);
         assert!(!mark.may_sweep(now + Duration::from_secs(2)));
         assert!(mark.may_sweep(now + Duration::from_secs(3)));

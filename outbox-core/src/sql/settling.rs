@@ -27,10 +27,10 @@ pub enum Kind {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Settling<'a> {
+    /// The leases; the statements tell the changed ones by their place, from 1 on.
+    pub leases: Vec<Lease>,
     /// The events.
     pub seqs: Vec<i64>,
-    /// The tokens.
-    pub tokens: Vec<[u8; 16]>,
     /// The [`Kind`]s.
     pub kinds: Vec<i16>,
     /// After how many microseconds a row is due again.
@@ -66,8 +66,8 @@ impl Settling<'_> {
             Outcome::Release => (Kind::Release, 0, None, None),
             Outcome::Dead { reason, error } => (Kind::Dead, 0, Some(error), Some(reason.as_str())),
         };
+        self.leases.push(settlement.lease);
         self.seqs.push(settlement.lease.seq);
-        self.tokens.push(*settlement.lease.token.as_bytes());
         self.kinds.push(kind as i16);
         self.after.push(after);
         self.notes.push(note.map(|text| error_text(text)));
@@ -77,13 +77,20 @@ impl Settling<'_> {
     /// The one token of a batch that only publishes: statements are quicker for it.
     #[must_use]
     pub fn all_published_under(&self) -> Option<[u8; 16]> {
-        let first = *self.tokens.first()?;
-        let same = self.tokens.iter().all(|token| *token == first);
+        let first = self.leases.first()?.token;
+        let same = self.leases.iter().all(|lease| lease.token == first);
         let published = self
             .kinds
             .iter()
             .all(|kind| *kind == Kind::Published as i16);
-        (same && published).then_some(first)
+        (same && published).then(|| *first.as_bytes())
+    }
+
+    /// Whether rows go back among the due ones.
+    #[must_use]
+    pub fn gives_back(&self) -> bool {
+        let ends = [Kind::Published as i16, Kind::Dead as i16];
+        self.kinds.iter().any(|kind| !ends.contains(kind))
     }
 }
 
@@ -96,40 +103,34 @@ pub fn releases(leases: &[Lease]) -> Vec<Settlement> {
         .collect()
 }
 
-/// The answers in the order of `leases`: `ours` are the events that a statement changed, `held`
-/// tells of those that it did not change and that are open, whether another token is on the row.
+/// The leases at these places, from 1 on.
 #[must_use]
-pub fn answer(
-    leases: impl Iterator<Item = Lease>,
-    ours: &HashSet<i64>,
-    held: &HashMap<i64, bool>,
-) -> Vec<LeaseStatus> {
-    let mut told = HashSet::with_capacity(ours.len());
-    leases
-        .map(|lease| match held.get(&lease.seq) {
-            _ if ours.contains(&lease.seq) && told.insert(lease.seq) => LeaseStatus::Ours,
-            Some(true) => LeaseStatus::Lost,
-            _ => LeaseStatus::Unknown,
-        })
+pub fn at_places(leases: &[Lease], places: &[i64]) -> HashSet<Lease> {
+    places
+        .iter()
+        .filter_map(|place| usize::try_from(*place).ok()?.checked_sub(1))
+        .filter_map(|place| leases.get(place).copied())
         .collect()
 }
 
-/// As [`answer`], for statements that return the leases that they changed: a batch may name an event
-/// twice, under a stale token and under its own.
+/// The answers in the order of `leases`: `ours` are those that a statement changed (and ended, or
+/// not); `held` tells of the other events that are open whether a token is on them.
 #[must_use]
-pub fn answer_leases(
+pub fn answer(
     leases: impl Iterator<Item = Lease>,
     ours: &HashSet<Lease>,
+    ended: bool,
     held: &HashMap<i64, bool>,
 ) -> Vec<LeaseStatus> {
-    let seqs: HashSet<i64> = ours.iter().map(|lease| lease.seq).collect();
     let mut told = HashSet::with_capacity(ours.len());
+    // Where the holder is in the same call, its token was on the row.
+    let holders: HashSet<i64> = ours.iter().map(|lease| lease.seq).collect();
     leases
         .map(|lease| {
-            let held_by_other = held.get(&lease.seq) == Some(&true);
+            let is_held = || held.get(&lease.seq) == Some(&true) || holders.contains(&lease.seq);
             match ours.contains(&lease) {
-                true if told.insert(lease) => LeaseStatus::Ours,
-                false if held_by_other || seqs.contains(&lease.seq) => LeaseStatus::Lost,
+                true if told.insert(lease) || !ended => LeaseStatus::Ours,
+                false if is_held() => LeaseStatus::Lost,
                 _ => LeaseStatus::Unknown,
             }
         })
@@ -151,7 +152,8 @@ mod tests {
         assert_eq!(columns.all_published_under(), Some(*token.as_bytes()));
         let statuses = answer(
             batch.iter().map(|settlement| settlement.lease),
-            &HashSet::from([1, 2]),
+            &at_places(&columns.leases, &[1, 2, 3]),
+            true,
             &HashMap::new(),
         );
         assert_eq!(

@@ -64,7 +64,8 @@ impl Shapes {
 /// Decides which shape a claim asks next, and for how many rows.
 ///
 /// Each shape that may have rows has an equal share; what one leaves, the others may use. Which goes
-/// first changes with each claim (`turn`), so that claims of one row are fair too.
+/// first changes with each claim (`turn`), so that claims of few rows are fair too. Keyed rows are
+/// asked for once, for all rows that are left: a key whose run was taken gives no more.
 ///
 /// ```
 /// use outbox_core::sql::{Shape, Shapes, Shares};
@@ -98,6 +99,9 @@ impl Shares {
         if !waiting.is_empty() {
             let first = turn % waiting.len();
             waiting.rotate_left(first);
+            if waiting[0] != Shape::Keyed || rows >= waiting.len() {
+                waiting.sort_by_key(|shape| *shape == Shape::Keyed);
+            }
         }
         Self {
             free: rows,
@@ -119,7 +123,10 @@ impl Shares {
         if self.waiting.is_empty() {
             return self.filled.first().map(|shape| (*shape, self.free));
         }
-        let share = self.free.div_ceil(self.waiting.len());
+        let share = match self.waiting[0] {
+            Shape::Keyed => self.free,
+            _ => self.free.div_ceil(self.waiting.len()),
+        };
         Some((self.waiting[0], share))
     }
 
@@ -128,7 +135,7 @@ impl Shares {
         self.free = self.free.saturating_sub(taken);
         self.waiting.retain(|other| *other != shape);
         self.filled.retain(|other| *other != shape);
-        if taken >= asked {
+        if taken >= asked && shape != Shape::Keyed {
             self.filled.push(shape);
         }
     }
@@ -146,9 +153,21 @@ mod tests {
     }
 
     #[test]
+    fn keys_have_what_the_others_leave() {
+        let mut shares = Shares::new(10, Shapes::ALL, 2);
+        for shape in [Shape::Parked, Shape::Fresh, Shape::Due] {
+            assert_eq!(shares.next().unwrap().0, shape);
+            shares.took(shape, 3, 1);
+        }
+        assert_eq!(shares.next(), Some((Shape::Keyed, 7)));
+        shares.took(Shape::Keyed, 7, 7);
+        assert_eq!(shares.next(), None);
+    }
+
+    #[test]
     fn an_empty_shape_lends_its_share_to_the_next() {
         let mut shares = Shares::new(1, Shapes::ALL, 1);
-        for shape in [Shape::Due, Shape::Keyed, Shape::Parked, Shape::Fresh] {
+        for shape in [Shape::Due, Shape::Parked, Shape::Fresh, Shape::Keyed] {
             assert_eq!(shares.next(), Some((shape, 1)));
             shares.took(shape, 1, 0);
         }

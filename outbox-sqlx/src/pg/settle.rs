@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use outbox_core::sql::{Settling, answer, micros};
-use outbox_core::{Error, Lease, LeaseStatus, LeaseToken, Outcome, Settlement};
+use outbox_core::sql::{Settling, answer, at_places, micros};
+use outbox_core::{Error, Lease, LeaseStatus, LeaseToken, Settlement};
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
 use sqlx::{PgConnection, Row};
@@ -13,12 +13,8 @@ use super::PgStore;
 use super::error::classify;
 use crate::query;
 
-fn uuids(tokens: &[[u8; 16]]) -> Vec<Uuid> {
-    tokens.iter().copied().map(Uuid::from_bytes).collect()
-}
-
-/// The one row of the statements that return the seqs they changed.
-fn seqs(row: &PgRow) -> Result<Vec<i64>, sqlx::Error> {
+/// The one row of the statements that return the seqs or places they changed.
+fn numbers(row: &PgRow) -> Result<Vec<i64>, sqlx::Error> {
     Ok(row.try_get::<Option<Vec<i64>>, _>(0)?.unwrap_or_default())
 }
 
@@ -32,44 +28,43 @@ impl PgStore {
         }
         let mut conn = self.connection("settle").await?;
         let columns = Settling::new(batch);
-        let changed = self
+        let ours = self
             .change(&mut conn, &columns)
             .await
             .map_err(|error| classify("settle", error))?;
-        let given_back = batch.iter().any(|settlement| {
-            !matches!(
-                settlement.outcome,
-                Outcome::Published | Outcome::Dead { .. }
-            )
-        });
-        self.scan().settled(given_back);
+        self.scan().settled(columns.gives_back());
         let leases = batch.iter().map(|settlement| settlement.lease);
-        self.answer(&mut conn, "settle", leases, changed).await
+        let held = self
+            .held(&mut conn, "settle", leases.clone(), &ours)
+            .await?;
+        Ok(answer(leases, &ours, true, &held))
     }
 
     async fn change(
         &self,
         conn: &mut PgConnection,
         columns: &Settling<'_>,
-    ) -> Result<Vec<i64>, sqlx::Error> {
-        let row = if let Some(token) = columns.all_published_under() {
-            query(&self.sql.settle.published)
+    ) -> Result<HashSet<Lease>, sqlx::Error> {
+        if let Some(token) = columns.all_published_under() {
+            let row = query(&self.sql.settle.published)
                 .bind(&columns.seqs)
                 .bind(Uuid::from_bytes(token))
                 .fetch_one(conn)
-                .await?
-        } else {
-            query(&self.sql.settle.mixed)
-                .bind(&columns.seqs)
-                .bind(uuids(&columns.tokens))
-                .bind(&columns.kinds)
-                .bind(&columns.after)
-                .bind(&columns.notes)
-                .bind(&columns.reasons)
-                .fetch_one(conn)
-                .await?
-        };
-        seqs(&row)
+                .await?;
+            let token = LeaseToken::from_bytes(token);
+            let seqs = numbers(&row)?.into_iter();
+            return Ok(seqs.map(|seq| Lease::new(seq, token)).collect());
+        }
+        let row = query(&self.sql.settle.mixed)
+            .bind(&columns.seqs)
+            .bind(uuids(&columns.leases))
+            .bind(&columns.kinds)
+            .bind(&columns.after)
+            .bind(&columns.notes)
+            .bind(&columns.reasons)
+            .fetch_one(conn)
+            .await?;
+        Ok(at_places(&columns.leases, &numbers(&row)?))
     }
 
     pub(super) async fn extend_once(
@@ -81,18 +76,19 @@ impl PgStore {
             return Ok(Vec::new());
         }
         let mut conn = self.connection("extend").await?;
-        let (all, tokens) = columns(leases.iter().copied());
         let row = query(&self.sql.settle.extend)
-            .bind(all)
-            .bind(tokens)
+            .bind(seqs(leases))
+            .bind(uuids(leases))
             .bind(micros(by))
             .fetch_one(&mut *conn)
             .await;
-        let changed = row
-            .and_then(|row| seqs(&row))
+        let places = row
+            .and_then(|row| numbers(&row))
             .map_err(|error| classify("extend", error))?;
-        self.answer(&mut conn, "extend", leases.iter().copied(), changed)
-            .await
+        let ours = at_places(leases, &places);
+        let all = leases.iter().copied();
+        let held = self.held(&mut conn, "extend", all.clone(), &ours).await?;
+        Ok(answer(all, &ours, false, &held))
     }
 
     pub(super) async fn release_claim_once(&self, token: LeaseToken) -> Result<u64, Error> {
@@ -109,35 +105,40 @@ impl PgStore {
     }
 
     /// Tells lost leases from ended ones; asks only where something was not changed.
-    async fn answer(
+    async fn held(
         &self,
         conn: &mut PgConnection,
         operation: &'static str,
-        leases: impl Iterator<Item = Lease> + Clone,
-        changed: Vec<i64>,
-    ) -> Result<Vec<LeaseStatus>, Error> {
-        let ours: HashSet<i64> = changed.into_iter().collect();
-        let (seqs, tokens) = columns(leases.clone().filter(|lease| !ours.contains(&lease.seq)));
+        leases: impl Iterator<Item = Lease>,
+        ours: &HashSet<Lease>,
+    ) -> Result<HashMap<i64, bool>, Error> {
+        let asked: Vec<i64> = leases
+            .filter(|lease| !ours.contains(lease))
+            .map(|lease| lease.seq)
+            .collect();
         let mut held = HashMap::new();
-        if !seqs.is_empty() {
-            let rows = query(&self.sql.settle.held)
-                .bind(seqs)
-                .bind(tokens)
-                .fetch_all(conn)
-                .await
-                .map_err(|error| classify(operation, error))?;
-            for row in rows {
-                let read = || Ok((row.try_get(0)?, row.try_get(1)?));
-                let (seq, other) = read().map_err(|error| classify(operation, error))?;
-                held.insert(seq, other);
-            }
+        if asked.is_empty() {
+            return Ok(held);
         }
-        Ok(answer(leases, &ours, &held))
+        let rows = query(&self.sql.settle.held)
+            .bind(asked)
+            .fetch_all(conn)
+            .await
+            .map_err(|error| classify(operation, error))?;
+        for row in rows {
+            let read = || Ok((row.try_get(0)?, row.try_get(1)?));
+            let (seq, token) = read().map_err(|error| classify(operation, error))?;
+            held.insert(seq, token);
+        }
+        Ok(held)
     }
 }
 
-fn columns(leases: impl Iterator<Item = Lease>) -> (Vec<i64>, Vec<Uuid>) {
-    leases
-        .map(|lease| (lease.seq, Uuid::from_bytes(*lease.token.as_bytes())))
-        .unzip()
+fn seqs(leases: &[Lease]) -> Vec<i64> {
+    leases.iter().map(|lease| lease.seq).collect()
+}
+
+fn uuids(leases: &[Lease]) -> Vec<Uuid> {
+    let tokens = leases.iter().map(|lease| *lease.token.as_bytes());
+    tokens.map(Uuid::from_bytes).collect()
 }

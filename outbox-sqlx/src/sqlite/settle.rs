@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use outbox_core::sql::{Settling, answer_leases, hex, json, micros};
+use outbox_core::sql::{Settling, answer, hex, json, micros};
 use outbox_core::{Error, Lease, LeaseStatus, LeaseToken, Retention, Settlement};
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{Error as SqlxError, Row};
@@ -33,7 +33,9 @@ impl SqliteStore {
             .and_then(|rows| changed_leases(&rows))
             .map_err(failed)?;
         let leases = batch.iter().map(|settlement| settlement.lease);
-        self.answer(&mut conn, leases, &ours).await.map_err(failed)
+        self.answer(&mut conn, leases, &ours, true)
+            .await
+            .map_err(failed)
     }
 
     pub(super) async fn extend_once(
@@ -55,7 +57,7 @@ impl SqliteStore {
         let ours = changed
             .and_then(|rows| changed_leases(&rows))
             .map_err(failed)?;
-        self.answer(&mut conn, leases.iter().copied(), &ours)
+        self.answer(&mut conn, leases.iter().copied(), &ours, false)
             .await
             .map_err(failed)
     }
@@ -76,6 +78,7 @@ impl SqliteStore {
         conn: &mut SqliteConnection,
         leases: impl Iterator<Item = Lease> + Clone,
         ours: &HashSet<Lease>,
+        ended: bool,
     ) -> Result<Vec<LeaseStatus>, SqlxError> {
         let missing: Vec<i64> = leases
             .clone()
@@ -92,7 +95,7 @@ impl SqliteStore {
                 held.insert(row.try_get(0)?, row.try_get(1)?);
             }
         }
-        Ok(answer_leases(leases, ours, &held))
+        Ok(answer(leases, ours, ended, &held))
     }
 }
 

@@ -27,10 +27,11 @@ impl EnqueueSql {
 }
 
 const ONE: &str = "INSERT INTO {events} (id, event_type, destination, key, payload, content_type,
-    aggregate_type, aggregate_id, headers, dedup_key, max_attempts, available_at, expires_at, shape)
+    aggregate_type, aggregate_id, headers, dedup_key, max_attempts, available_at, expires_at,
+    created_at, shape)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-    clock_timestamp() + COALESCE($12::bigint, 0) * interval '1 microsecond',
-    clock_timestamp() + $13::bigint * interval '1 microsecond',
+    statement_timestamp() + COALESCE($12::bigint, 0) * interval '1 microsecond',
+    statement_timestamp() + $13::bigint * interval '1 microsecond', statement_timestamp(),
     CASE WHEN $12 > 0 THEN CASE WHEN $4 IS NULL THEN 1 ELSE 4 END
          ELSE CASE WHEN $4 IS NULL THEN 0 ELSE 2 END END)";
 
@@ -47,11 +48,12 @@ const MANY: &str = "WITH input AS MATERIALIZED (
     RETURNING d.dedup_key, d.id, d.xmax = 0 AS new -- a row that was there has a locker
 ), stored AS (
     INSERT INTO {events} (id, event_type, destination, key, payload, content_type, aggregate_type,
-        aggregate_id, headers, dedup_key, max_attempts, available_at, expires_at, shape)
+        aggregate_id, headers, dedup_key, max_attempts, available_at, expires_at,
+        created_at, shape)
     SELECT i.id, i.event_type, i.destination, i.key, i.payload, i.content_type, i.aggregate_type,
         i.aggregate_id, i.headers, i.dedup_key, i.max_attempts,
-        clock_timestamp() + COALESCE(i.delay, 0) * interval '1 microsecond',
-        clock_timestamp() + i.ttl * interval '1 microsecond',
+        statement_timestamp() + COALESCE(i.delay, 0) * interval '1 microsecond',
+        statement_timestamp() + i.ttl * interval '1 microsecond', statement_timestamp(),
         CASE WHEN i.delay > 0 THEN CASE WHEN i.key IS NULL THEN 1 ELSE 4 END
              ELSE CASE WHEN i.key IS NULL THEN 0 ELSE 2 END END
     FROM input i LEFT JOIN first f ON f.dedup_key = i.dedup_key

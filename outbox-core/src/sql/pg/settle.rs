@@ -12,12 +12,11 @@ pub struct SettleSql {
     /// null.
     pub published: Sql,
     /// Any outcomes. `$1` seqs, `$2` tokens, `$3` kinds, `$4` µs, `$5` notes, `$6` reasons: the
-    /// columns of [`Settling`](crate::sql::Settling). One row: the seqs changed, or null.
+    /// columns of [`Settling`](crate::sql::Settling). One row: the places changed, or null.
     pub mixed: Sql,
-    /// `$1` seqs, `$2` tokens, `$3` µs. One row: the seqs changed, or null.
+    /// `$1` seqs, `$2` tokens, `$3` µs. One row: the places changed, or null.
     pub extend: Sql,
-    /// Which of the rows `$1` are open: `seq`, whether a token other than the one in `$2` at its
-    /// place is on it.
+    /// Which of the rows `$1` are open: `seq`, whether a token is on it.
     pub held: Sql,
     /// Gives back what the claim with token `$1` took, near the front of each shape; `$2` first
     /// `seq` of the fresh rows, `$3` destination and `$4` hash of the key after which it began.
@@ -55,9 +54,9 @@ const HISTORY: &str = ", history AS (
 )";
 
 const MIXED: &str = "WITH mine AS MATERIALIZED (
-    SELECT e.ctid AS tid, e.seq, i.kind, i.after, i.note, i.reason
+    SELECT e.ctid AS tid, i.place, i.kind, i.after, i.note, i.reason
     FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::bigint[], $5::text[], $6::text[])
-        AS i(seq, token, kind, after, note, reason)
+        WITH ORDINALITY AS i(seq, token, kind, after, note, reason, place)
     JOIN {events} e ON e.seq = i.seq AND e.lease_token = i.token
     ORDER BY e.seq
     FOR UPDATE OF e
@@ -95,11 +94,11 @@ const MIXED: &str = "WITH mine AS MATERIALIZED (
     ORDER BY g.destination, g.key, g.seq
     ON CONFLICT (destination, key) DO NOTHING
 )
-SELECT array_agg(seq) FROM mine";
+SELECT array_agg(place) FROM mine";
 
 const EXTEND: &str = "WITH mine AS MATERIALIZED (
-    SELECT e.ctid AS tid, e.seq
-    FROM unnest($1::bigint[], $2::uuid[]) AS i(seq, token)
+    SELECT e.ctid AS tid, i.place
+    FROM unnest($1::bigint[], $2::uuid[]) WITH ORDINALITY AS i(seq, token, place)
     JOIN {events} e ON e.seq = i.seq AND e.lease_token = i.token
     ORDER BY e.seq
     FOR UPDATE OF e
@@ -108,10 +107,10 @@ const EXTEND: &str = "WITH mine AS MATERIALIZED (
     SET lease_until = now() + $3::bigint * interval '1 microsecond'
     WHERE e.ctid = ANY (ARRAY(SELECT tid FROM mine))
 )
-SELECT array_agg(seq) FROM mine";
+SELECT array_agg(place) FROM mine";
 
-const HELD: &str = "SELECT e.seq, e.lease_token IS NOT NULL AND e.lease_token <> i.token
-FROM unnest($1::bigint[], $2::uuid[]) AS i(seq, token) JOIN {events} e ON e.seq = i.seq";
+const HELD: &str =
+    "SELECT seq, lease_token IS NOT NULL FROM {events} WHERE seq = ANY ($1::bigint[])";
 
 const RELEASE_CLAIM: &str = "WITH near AS MATERIALIZED (
     (SELECT ctid AS tid, lease_token FROM {events} WHERE shape = 0 AND seq >= $2
@@ -129,7 +128,7 @@ const RELEASE_CLAIM: &str = "WITH near AS MATERIALIZED (
 ), mine AS MATERIALIZED (
     SELECT e.ctid AS tid
     FROM (SELECT tid FROM near WHERE lease_token = $1) n JOIN {events} e ON e.ctid = n.tid
-    WHERE e.lease_token = $1
+    WHERE e.lease_token = $1 AND e.lease_until > now()
     ORDER BY e.seq
     FOR UPDATE OF e
 )
