@@ -35,7 +35,7 @@ pub use names::TableNames;
 pub use notes::Notes;
 pub use row::{EventRow, header_text};
 pub use scan::ScanState;
-pub use settling::{Kind, Settling, answer, at_places, releases};
+pub use settling::{Kind, Settling, answer, at_places, releases, under};
 pub use shares::{Shape, Shapes, Shares};
 
 /// The text of a statement, cheap to clone.

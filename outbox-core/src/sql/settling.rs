@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::{Lease, LeaseStatus, Outcome, Settlement, error_text};
+use crate::{Lease, LeaseStatus, LeaseToken, Outcome, Settlement, error_text};
 
 use super::micros;
 
@@ -113,6 +113,13 @@ pub fn at_places(leases: &[Lease], places: &[i64]) -> HashSet<Lease> {
         .collect()
 }
 
+/// The leases on these events by the claim with `token`.
+#[must_use]
+pub fn under(token: [u8; 16], seqs: &[i64]) -> HashSet<Lease> {
+    let token = LeaseToken::from_bytes(token);
+    seqs.iter().map(|seq| Lease::new(*seq, token)).collect()
+}
+
 /// The answers in the order of `leases`: `ours` are those that a statement changed (and ended, or
 /// not); `held` tells of the other events that are open whether a token is on them.
 #[must_use]
@@ -140,7 +147,6 @@ pub fn answer(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LeaseToken;
 
     #[test]
     fn a_lease_named_twice_is_settled_once() {

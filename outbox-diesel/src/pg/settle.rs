@@ -7,8 +7,8 @@ use diesel::deserialize;
 use diesel::pg::Pg;
 use diesel::row::Row;
 use diesel_async::AsyncPgConnection;
-use outbox_core::sql::{Settling, answer, micros};
-use outbox_core::{Error, Lease, LeaseStatus, LeaseToken, Outcome, Settlement};
+use outbox_core::sql::{Settling, answer, at_places, micros, under};
+use outbox_core::{Error, Lease, LeaseStatus, LeaseToken, Settlement};
 
 use super::value::{Id, Value, bigints};
 use super::{PgStore, execute, row, rows};
@@ -23,42 +23,39 @@ impl PgStore {
             return Ok(Vec::new());
         }
         let mut conn = self.connection().await?;
-        let changed = self.change(&mut conn, &Settling::new(batch)).await?;
-        let given_back = batch.iter().any(|settlement| {
-            !matches!(
-                settlement.outcome,
-                Outcome::Published | Outcome::Dead { .. }
-            )
-        });
-        self.scan().settled(given_back);
+        let columns = Settling::new(batch);
+        let ours = self.change(&mut conn, &columns).await?;
+        self.scan().settled(columns.gives_back());
         let leases = batch.iter().map(|settlement| settlement.lease);
-        self.answer(&mut conn, "settle", leases, changed).await
+        let held = self
+            .held(&mut conn, "settle", leases.clone(), &ours)
+            .await?;
+        Ok(answer(leases, &ours, true, &held))
     }
 
     async fn change(
         &self,
         conn: &mut AsyncPgConnection,
         columns: &Settling<'_>,
-    ) -> Result<Vec<i64>, Error> {
+    ) -> Result<HashSet<Lease>, Error> {
         let seqs = Value::BigInts(Some(&columns.seqs));
-        let (sql, values) = if let Some(token) = columns.all_published_under() {
+        if let Some(token) = columns.all_published_under() {
             let values = vec![seqs, Value::Uuid(Id(token))];
-            (&self.sql.settle.published, values)
-        } else {
-            let notes = columns.notes.iter().map(Option::as_deref).collect();
-            let values = vec![
-                seqs,
-                Value::Uuids(Some(columns.tokens.iter().copied().map(Id).collect())),
-                Value::SmallInts(&columns.kinds),
-                Value::BigInts(Some(&columns.after)),
-                Value::Texts(Some(notes)),
-                Value::Texts(Some(columns.reasons.clone())),
-            ];
-            (&self.sql.settle.mixed, values)
-        };
-        row(conn, "settle", sql, values)
-            .await
-            .map(|Seqs(changed)| changed)
+            let sql = &self.sql.settle.published;
+            let Numbers(changed) = row(conn, "settle", sql, values).await?;
+            return Ok(under(token, &changed));
+        }
+        let notes = columns.notes.iter().map(Option::as_deref).collect();
+        let values = vec![
+            seqs,
+            Value::Uuids(Some(tokens(&columns.leases))),
+            Value::SmallInts(&columns.kinds),
+            Value::BigInts(Some(&columns.after)),
+            Value::Texts(Some(notes)),
+            Value::Texts(Some(columns.reasons.clone())),
+        ];
+        let Numbers(places) = row(conn, "settle", &self.sql.settle.mixed, values).await?;
+        Ok(at_places(&columns.leases, &places))
     }
 
     pub(super) async fn extend_once(
@@ -70,15 +67,17 @@ impl PgStore {
             return Ok(Vec::new());
         }
         let mut conn = self.connection().await?;
-        let (seqs, tokens) = columns(leases.iter().copied());
+        let seqs: Vec<i64> = leases.iter().map(|lease| lease.seq).collect();
         let values = vec![
             Value::BigInts(Some(&seqs)),
-            Value::Uuids(Some(tokens)),
+            Value::Uuids(Some(tokens(leases))),
             Value::BigInt(Some(micros(by))),
         ];
-        let Seqs(changed) = row(&mut conn, "extend", &self.sql.settle.extend, values).await?;
-        self.answer(&mut conn, "extend", leases.iter().copied(), changed)
-            .await
+        let Numbers(places) = row(&mut conn, "extend", &self.sql.settle.extend, values).await?;
+        let ours = at_places(leases, &places);
+        let all = leases.iter().copied();
+        let held = self.held(&mut conn, "extend", all.clone(), &ours).await?;
+        Ok(answer(all, &ours, false, &held))
     }
 
     pub(super) async fn release_claim_once(&self, token: LeaseToken) -> Result<u64, Error> {
@@ -96,41 +95,44 @@ impl PgStore {
     }
 
     /// Tells lost leases from ended ones; asks only where something was not changed.
-    async fn answer(
+    async fn held(
         &self,
         conn: &mut AsyncPgConnection,
         operation: &'static str,
-        leases: impl Iterator<Item = Lease> + Clone + Send,
-        changed: Vec<i64>,
-    ) -> Result<Vec<LeaseStatus>, Error> {
-        let ours: HashSet<i64> = changed.into_iter().collect();
-        let (seqs, tokens) = columns(leases.clone().filter(|lease| !ours.contains(&lease.seq)));
-        let mut held = HashMap::new();
-        if !seqs.is_empty() {
-            let values = vec![Value::BigInts(Some(&seqs)), Value::Uuids(Some(tokens))];
-            let found: Vec<Held> = rows(conn, operation, &self.sql.settle.held, values).await?;
-            held.extend(found.into_iter().map(|Held(seq, other)| (seq, other)));
+        leases: impl Iterator<Item = Lease> + Send,
+        ours: &HashSet<Lease>,
+    ) -> Result<HashMap<i64, bool>, Error> {
+        let asked: Vec<i64> = leases
+            .filter(|lease| !ours.contains(lease))
+            .map(|lease| lease.seq)
+            .collect();
+        if asked.is_empty() {
+            return Ok(HashMap::new());
         }
-        Ok(answer(leases, &ours, &held))
+        let values = vec![Value::BigInts(Some(&asked))];
+        let found: Vec<Held> = rows(conn, operation, &self.sql.settle.held, values).await?;
+        Ok(found
+            .into_iter()
+            .map(|Held(seq, token)| (seq, token))
+            .collect())
     }
 }
 
-fn columns(leases: impl Iterator<Item = Lease>) -> (Vec<i64>, Vec<Id>) {
-    leases
-        .map(|lease| (lease.seq, Id(*lease.token.as_bytes())))
-        .unzip()
+fn tokens(leases: &[Lease]) -> Vec<Id> {
+    let tokens = leases.iter().map(|lease| *lease.token.as_bytes());
+    tokens.map(Id).collect()
 }
 
-/// The events that a statement changed.
-struct Seqs(Vec<i64>);
+/// The events that a statement changed, or their places in the call.
+struct Numbers(Vec<i64>);
 
-impl FromRow<Pg> for Seqs {
+impl FromRow<Pg> for Numbers {
     fn from_row<'a, R: Row<'a, Pg>>(row: &mut Reader<'_, Pg, R>) -> deserialize::Result<Self> {
         Ok(Self(row.maybe(bigints)?.unwrap_or_default()))
     }
 }
 
-/// An open event, and whether another token is on it.
+/// An open event, and whether a token is on it.
 struct Held(i64, bool);
 
 impl FromRow<Pg> for Held {

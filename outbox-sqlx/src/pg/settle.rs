@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use outbox_core::sql::{Settling, answer, at_places, micros};
+use outbox_core::sql::{Settling, answer, at_places, micros, under};
 use outbox_core::{Error, Lease, LeaseStatus, LeaseToken, Settlement};
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
@@ -51,9 +51,7 @@ impl PgStore {
                 .bind(Uuid::from_bytes(token))
                 .fetch_one(conn)
                 .await?;
-            let token = LeaseToken::from_bytes(token);
-            let seqs = numbers(&row)?.into_iter();
-            return Ok(seqs.map(|seq| Lease::new(seq, token)).collect());
+            return Ok(under(token, &numbers(&row)?));
         }
         let row = query(&self.sql.settle.mixed)
             .bind(&columns.seqs)
