@@ -2,7 +2,11 @@
 //! the same HTTP client with the same signing, and what signing costs.
 //!
 //! `cargo bench -p outbox-http`. Machines drift: only the ratios within one run count.
-#![expect(clippy::unwrap_used, reason = "a benchmark may panic")]
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a benchmark prints, and may panic"
+)]
 
 use std::cell::Cell;
 use std::convert::Infallible;

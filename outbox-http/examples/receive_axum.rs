@@ -1,6 +1,7 @@
 //! Receiving webhooks with axum, and sending one to it.
 //!
 //! `cargo run -p outbox-http --example receive_axum`
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! Receiving webhooks without a framework: a function over an `http::Request`.
 //!
 //! `cargo run -p outbox-http --example receive_http`
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::time::SystemTime;
 

@@ -2,6 +2,7 @@
 //!
 //! * `standard_webhooks sign KEY < BODY` prints the headers, one a line.
 //! * `standard_webhooks verify KEY HEADER… < BODY` says whether the signature is good.
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::io::Read;
 use std::process::ExitCode;

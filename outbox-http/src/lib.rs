@@ -1,18 +1,44 @@
 //! Webhook delivery for a transactional outbox, and verification for the receiving side.
 //!
-//! [`Webhooks`] is the transport: one signed POST for each attempt, with deadlines, without
-//! redirects, and only to addresses that the [`AddressGuard`] admits. The schemes
-//! ([`StandardWebhooks`], [`XSignature`]) sign; as a [`Verifier`] each checks what it signed.
-//!
 //! ```
 //! use outbox_http::{StandardWebhooks, Webhooks};
 //!
 //! let webhooks = Webhooks::builder()
 //!     .signer(StandardWebhooks::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")?)
 //!     .build()?;
-//! # let _ = webhooks;
+//! # let _: &dyn outbox_core::Transport = &webhooks;
 //! # Ok::<(), outbox_core::Error>(())
 //! ```
+//!
+//! [`Webhooks`] is the transport: one signed POST for each attempt, under deadlines
+//! ([`Timeouts`]), without redirects, to addresses that the [`AddressGuard`] admits. It is an
+//! [`outbox_core::Transport`] and a `tower` service. What an answer means a [`Classifier`] says,
+//! [`Strict`] by default; where an event goes, [`Destinations`] say: by default its destination is
+//! the URL.
+//!
+//! The schemes sign, and as [`Verifier`]s check what they signed: [`StandardWebhooks`],
+//! [`XSignature`], [`GitHub`], [`Stripe`], [`Slack`], [`Shopify`]. Each works with a [`KeyRing`], so
+//! that secrets rotate without a gap; other schemes implement [`outbox_core::Signer`].
+//!
+//! # What an attempt can come to
+//!
+//! | what happened | error | phase |
+//! |---|---|---|
+//! | 2xx, whatever its body does; 409 to a repeated attempt | none | answered |
+//! | another status | as the classifier says | answered |
+//! | name lookup, connection or TLS failed, or took too long | transient | waiting: nothing was sent |
+//! | reset, end, time-out, or nonsense after the request was begun | transient | sending: ambiguous |
+//! | the guard refuses; no such destination; the event makes no request | unroutable | waiting |
+//! | destination disabled, full, or not looked up; egress proxy down | not attempted | waiting |
+//! | the signer failed | transient | waiting |
+//!
+//! [`HttpFailure::of`] gives the details of a delivery error.
+//!
+//! # Features
+//!
+//! None is on by default. `ed25519`: Standard Webhooks `v1a`. `gzip`: request bodies, captured
+//! answers. `http2`. `native-roots`: the system's certificates beside Mozilla's. `reqwest`: a client
+//! of your own.
 
 mod client;
 mod clock;

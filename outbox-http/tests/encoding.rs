@@ -154,6 +154,15 @@ async fn an_endpoint_has_its_own_signer_headers_and_deadlines() {
         .signer(GitHub::with_secret(secret()))
         .header("Authorization", "Bearer 4f1c")
         .unwrap();
+    let endpoint = endpoint.timeouts(support::short()).unwrap();
+    let zero = endpoint
+        .clone()
+        .timeouts(support::short().head(Duration::ZERO));
+    assert!(
+        zero.unwrap_err()
+            .to_string()
+            .starts_with("setting `timeouts.head` is 0ns")
+    );
     assert!(!format!("{endpoint:?}").contains("4f1c"));
     let destinations = MapDestinations::new().with("ci", endpoint);
     let webhooks = builder().destinations(destinations).build().unwrap();

@@ -80,10 +80,15 @@ impl Endpoint {
 
     /// Deadlines instead of the transport's; all but the one to connect, which belongs to the pool
     /// that endpoints share.
-    #[must_use]
-    pub const fn timeouts(mut self, timeouts: Timeouts) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`](outbox_core::ErrorKind::InvalidConfig), naming the deadline: zero, or more
+    /// than an hour.
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Result<Self, Error> {
+        timeouts.check()?;
         self.timeouts = Some(timeouts);
-        self
+        Ok(self)
     }
 
     /// What the body looks like, instead of the transport's encoding.

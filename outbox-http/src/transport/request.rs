@@ -80,13 +80,27 @@ impl Inner {
 }
 
 fn insert(headers: &mut HeaderMap, name: &str, value: String) -> Result<(), DeliveryError> {
-    let parsed = HeaderName::from_bytes(name.as_bytes()).ok();
-    let (Some(name), Ok(value)) = (parsed, HeaderValue::try_from(value)) else {
+    let (Some(name), Ok(value)) = (signature_name(name), HeaderValue::try_from(value)) else {
         let problem = "the signer made a header that HTTP doesn't allow";
         return Err(not_signed(Error::new(ErrorKind::Other, problem)));
     };
     headers.insert(name, value);
     Ok(())
+}
+
+/// The name of a signature's header; those of the common schemes cost no allocation.
+fn signature_name(name: &str) -> Option<HeaderName> {
+    static COMMON: [HeaderName; 5] = [
+        HeaderName::from_static("webhook-id"),
+        HeaderName::from_static("webhook-timestamp"),
+        HeaderName::from_static("webhook-signature"),
+        HeaderName::from_static("x-webhook-id"),
+        HeaderName::from_static("x-signature"),
+    ];
+    let common = COMMON.iter().find(|common| common.as_str() == name);
+    common
+        .cloned()
+        .or_else(|| HeaderName::from_bytes(name.as_bytes()).ok())
 }
 
 /// The event can't be sent by anybody: a dead letter.
