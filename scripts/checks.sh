@@ -60,7 +60,7 @@ stated_rust_version() {
     if [[ $(rustc --version) != "rustc $version."* ]]; then
         echo "the active toolchain is newer ($(rustc --version))"
         if command -v rustup >/dev/null && rustup run "$version" rustc --version; then
-            rustup run "$version" cargo check --workspace --all-features --locked
+            rustup run "$version" cargo check --workspace --features "$(tested_features)" --locked
         fi
     fi
 }

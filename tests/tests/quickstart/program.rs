@@ -33,7 +33,7 @@ fn executable() -> &'static Path {
 }
 
 /// The workspace's folder.
-pub(crate) fn root() -> &'static Path {
+fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
