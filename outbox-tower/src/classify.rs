@@ -18,7 +18,7 @@ const DEPTH: usize = 32;
 /// | error | kind | charged |
 /// |---|---|---|
 /// | [`DeliveryError`] under wrappers | its own, with its retry-after and phase | as it says |
-/// | [`Saturated`](concurrency::Saturated), [`RateLimited`](crate::rate::RateLimited), [`CircuitOpen`](breaker::CircuitOpen) | not attempted, with retry-after | no |
+/// | [`Saturated`](concurrency::Saturated), `rate::RateLimited`, [`CircuitOpen`](breaker::CircuitOpen) | not attempted, with retry-after | no |
 /// | [`DeadlineExceeded`](deadline::DeadlineExceeded) | transient | yes |
 /// | `tower::load_shed::error::Overloaded` | not attempted | no |
 /// | `tower::buffer::error::{ServiceError, Closed}` | not attempted | no |

@@ -1,4 +1,4 @@
-//! Tower middleware around deliveries, and the receiving half.
+#![doc = include_str!("../README.md")]
 
 pub mod breaker;
 pub mod concurrency;

@@ -1,7 +1,7 @@
 //! One deadline over readiness, call and answer.
 //!
 //! tower's `Timeout` starts at the call: neither the wait for readiness inside it nor the body of
-//! the answer is under it. This one covers both; [`HttpDeadlineLayer`] ends the body too.
+//! the answer is under it. This one covers both; `HttpDeadlineLayer` ends the body too.
 
 #[cfg(feature = "http")]
 mod body;

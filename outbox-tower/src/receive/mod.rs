@@ -1,6 +1,6 @@
 //! The receiving half: requests that are what they claim to be, and have their effects once.
 //!
-//! [`VerifyLayer`] refuses what is not signed, [`IdempotencyLayer`] answers repeats without running
+//! `VerifyLayer` refuses what is not signed, `IdempotencyLayer` answers repeats without running
 //! the handler, and an [inbox](outbox_core::Inbox) records a message in the handler's own
 //! transaction. The first two leave one window: a handler that committed and crashed before its
 //! answer was kept runs again when the lease ends. The inbox closes it.

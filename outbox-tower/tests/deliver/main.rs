@@ -8,6 +8,8 @@ mod deadline;
 mod fallback;
 mod forward;
 mod http;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod rate;
 mod readiness;
 mod route;
