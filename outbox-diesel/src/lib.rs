@@ -11,16 +11,22 @@
 //! doesn't need that: a manager with `RecyclingMethod::Fast` saves a round trip for each call, and a
 //! call on a dead connection fails as unavailable and is made again on another.
 
+#[cfg(feature = "sqlite")]
+mod detach;
 mod pool;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod read;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod rows;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod run;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod statement;
 
 #[cfg(feature = "postgres")]
 mod pg;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 pub use diesel;
 pub use diesel_async;
@@ -29,3 +35,5 @@ pub use outbox_core;
 #[cfg(feature = "postgres")]
 pub use pg::PgStore;
 pub use pool::{Connections, Loan};
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteStore;

@@ -7,7 +7,6 @@ use diesel::backend::Backend;
 use diesel::deserialize::Result;
 use diesel::result::UnexpectedEndOfRow;
 use diesel::row::{Field, Row};
-use outbox_core::sql::EventRow;
 
 /// A database whose columns our statements return.
 pub(crate) trait Columns: Backend {
@@ -62,29 +61,5 @@ impl<'r, 'a, DB: Columns, R: Row<'a, DB>> Reader<'r, DB, R> {
         let field = self.row.get(self.place).ok_or(UnexpectedEndOfRow)?;
         self.place += 1;
         field.value().map(read).transpose()
-    }
-}
-
-impl<DB: Columns> FromRow<DB> for EventRow {
-    fn from_row<'a, R: Row<'a, DB>>(row: &mut Reader<'_, DB, R>) -> Result<Self> {
-        Ok(Self {
-            seq: row.get(DB::bigint)?,
-            id: row.get(DB::uuid)?,
-            event_type: row.get(DB::text)?,
-            destination: row.get(DB::text)?,
-            key: row.maybe(DB::text)?,
-            payload: row.get(DB::bytes)?.into(),
-            content_type: row.get(DB::text)?,
-            aggregate_type: row.maybe(DB::text)?,
-            aggregate_id: row.maybe(DB::text)?,
-            headers: row.maybe(DB::text)?,
-            dedup_key: row.maybe(DB::text)?,
-            created_at: row.get(DB::instant)?,
-            expires_at: row.maybe(DB::instant)?,
-            max_attempts: row.maybe(DB::integer)?,
-            attempts: row.get(DB::integer)?,
-            replays: row.get(DB::integer)?,
-            last_error: row.maybe(DB::text)?,
-        })
     }
 }

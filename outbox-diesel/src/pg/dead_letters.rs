@@ -1,11 +1,9 @@
 //! Dead letters.
 
-use std::time::SystemTime;
-
 use diesel::deserialize;
 use diesel::pg::Pg;
 use diesel::row::Row;
-use outbox_core::sql::{EventRow, Sql, micros};
+use outbox_core::sql::{Sql, micros};
 use outbox_core::{
     DeadLetter, DeadLetterFilter, DeadLetters, DeathReason, Error, Page, Replay, async_trait,
     error_text,
@@ -14,6 +12,7 @@ use outbox_core::{
 use super::value::{Id, Value};
 use super::{PgStore, retried, row, rows};
 use crate::read::{Columns, FromRow, Reader};
+use crate::rows::Letter;
 
 #[async_trait]
 impl DeadLetters for PgStore {
@@ -73,8 +72,8 @@ impl PgStore {
         values: impl FnOnce() -> Vec<Value<'q>> + Send,
     ) -> Result<u64, Error> {
         let mut conn = self.connection().await?;
-        let Counted(count) = row(&mut conn, operation, sql, values()).await?;
-        Ok(count)
+        let Number(count) = row(&mut conn, operation, sql, values()).await?;
+        Ok(u64::try_from(count).unwrap_or(0))
     }
 }
 
@@ -91,33 +90,11 @@ fn conditions(filter: &DeadLetterFilter) -> Vec<Value<'_>> {
     ]
 }
 
-struct Letter {
-    event: EventRow,
-    reason: String,
-    dead_at: SystemTime,
-}
+/// One number.
+struct Number(i64);
 
-impl Letter {
-    fn letter(self) -> DeadLetter {
-        let reason = DeathReason::from_name(&self.reason);
-        DeadLetter::new(self.event.event_as_far_as_readable(), reason, self.dead_at)
-    }
-}
-
-impl FromRow<Pg> for Letter {
+impl FromRow<Pg> for Number {
     fn from_row<'a, R: Row<'a, Pg>>(row: &mut Reader<'_, Pg, R>) -> deserialize::Result<Self> {
-        Ok(Self {
-            event: EventRow::from_row(row)?,
-            reason: row.get(Pg::text)?,
-            dead_at: row.get(Pg::instant)?,
-        })
-    }
-}
-
-struct Counted(u64);
-
-impl FromRow<Pg> for Counted {
-    fn from_row<'a, R: Row<'a, Pg>>(row: &mut Reader<'_, Pg, R>) -> deserialize::Result<Self> {
-        Ok(Self(u64::try_from(row.get(Pg::bigint)?).unwrap_or(0)))
+        row.get(Pg::bigint).map(Self)
     }
 }

@@ -12,7 +12,8 @@ use outbox_core::{Error, Lease, LeaseStatus, LeaseToken, Settlement};
 
 use super::value::{Id, Value, bigints};
 use super::{PgStore, execute, row, rows};
-use crate::read::{Columns, FromRow, Reader};
+use crate::read::{FromRow, Reader};
+use crate::rows::Held;
 
 impl PgStore {
     pub(super) async fn settle_once(
@@ -129,14 +130,5 @@ struct Numbers(Vec<i64>);
 impl FromRow<Pg> for Numbers {
     fn from_row<'a, R: Row<'a, Pg>>(row: &mut Reader<'_, Pg, R>) -> deserialize::Result<Self> {
         Ok(Self(row.maybe(bigints)?.unwrap_or_default()))
-    }
-}
-
-/// An open event, and whether a token is on it.
-struct Held(i64, bool);
-
-impl FromRow<Pg> for Held {
-    fn from_row<'a, R: Row<'a, Pg>>(row: &mut Reader<'_, Pg, R>) -> deserialize::Result<Self> {
-        Ok(Self(row.get(Pg::bigint)?, row.get(Pg::boolean)?))
     }
 }

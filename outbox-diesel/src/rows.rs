@@ -1,0 +1,87 @@
+//! Rows that are the same on every database.
+
+use std::time::SystemTime;
+
+use diesel::deserialize::Result;
+use diesel::row::Row;
+use outbox_core::sql::EventRow;
+use outbox_core::{DeadLetter, DeathReason};
+
+use crate::read::{Columns, FromRow, Reader};
+
+impl<DB: Columns> FromRow<DB> for EventRow {
+    fn from_row<'a, R: Row<'a, DB>>(row: &mut Reader<'_, DB, R>) -> Result<Self> {
+        Ok(Self {
+            seq: row.get(DB::bigint)?,
+            id: row.get(DB::uuid)?,
+            event_type: row.get(DB::text)?,
+            destination: row.get(DB::text)?,
+            key: row.maybe(DB::text)?,
+            payload: row.get(DB::bytes)?.into(),
+            content_type: row.get(DB::text)?,
+            aggregate_type: row.maybe(DB::text)?,
+            aggregate_id: row.maybe(DB::text)?,
+            headers: row.maybe(DB::text)?,
+            dedup_key: row.maybe(DB::text)?,
+            created_at: row.get(DB::instant)?,
+            expires_at: row.maybe(DB::instant)?,
+            max_attempts: row.maybe(DB::integer)?,
+            attempts: row.get(DB::integer)?,
+            replays: row.get(DB::integer)?,
+            last_error: row.maybe(DB::text)?,
+        })
+    }
+}
+
+/// A dead letter.
+pub(crate) struct Letter {
+    event: EventRow,
+    reason: String,
+    dead_at: SystemTime,
+}
+
+impl Letter {
+    pub(crate) fn letter(self) -> DeadLetter {
+        let reason = DeathReason::from_name(&self.reason);
+        DeadLetter::new(self.event.event_as_far_as_readable(), reason, self.dead_at)
+    }
+}
+
+impl<DB: Columns> FromRow<DB> for Letter {
+    fn from_row<'a, R: Row<'a, DB>>(row: &mut Reader<'_, DB, R>) -> Result<Self> {
+        Ok(Self {
+            event: EventRow::from_row(row)?,
+            reason: row.get(DB::text)?,
+            dead_at: row.get(DB::instant)?,
+        })
+    }
+}
+
+/// An open event, and whether a claim has it.
+pub(crate) struct Held(pub(crate) i64, pub(crate) bool);
+
+impl<DB: Columns> FromRow<DB> for Held {
+    fn from_row<'a, R: Row<'a, DB>>(row: &mut Reader<'_, DB, R>) -> Result<Self> {
+        Ok(Self(row.get(DB::bigint)?, row.get(DB::boolean)?))
+    }
+}
+
+/// Pending, claimed, due, parked, dead, blocked; and the oldest due event's age or instant.
+pub(crate) struct Counts {
+    pub(crate) counts: [u64; 6],
+    pub(crate) oldest: Option<i64>,
+}
+
+impl<DB: Columns> FromRow<DB> for Counts {
+    fn from_row<'a, R: Row<'a, DB>>(row: &mut Reader<'_, DB, R>) -> Result<Self> {
+        let mut counts = [0; 6];
+        for count in &mut counts[..4] {
+            *count = u64::try_from(row.get(DB::bigint)?).unwrap_or(0);
+        }
+        let oldest = row.maybe(DB::bigint)?;
+        for count in &mut counts[4..] {
+            *count = u64::try_from(row.get(DB::bigint)?).unwrap_or(0);
+        }
+        Ok(Self { counts, oldest })
+    }
+}

@@ -1,0 +1,259 @@
+//! SQLite 3.38 or newer.
+
+mod claim;
+mod dead_letters;
+mod destinations;
+mod enqueue;
+mod error;
+mod maintenance;
+mod schema;
+mod settle;
+mod value;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::{Duration, SystemTime};
+
+use diesel::connection::{LoadConnection, SimpleConnection};
+use diesel::result::Error as DieselError;
+use diesel::sqlite::Sqlite;
+use diesel::{QueryResult, SqliteConnection};
+use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
+use outbox_core::clock::{duration_micros, to_micros};
+use outbox_core::sql::sqlite::Statements;
+use outbox_core::sql::{Sql, TableNames};
+use outbox_core::{Clock, Error, EventLimits, Retention, SystemClock};
+
+use self::error::classify;
+use self::value::Value;
+use crate::detach::detached;
+use crate::pool::{Connections, Pool};
+use crate::read::FromRow;
+use crate::run;
+use crate::statement::Statement;
+
+/// An outbox in a SQLite database. Clones share the pool.
+///
+/// Every call is one or a few statements in autocommit mode on one pooled connection: a pool with
+/// one connection is enough. Each is made by a task of its own, on tokio's threads for blocking
+/// work, and goes on where its caller is dropped. SQLite has one writer at a time, so leases should
+/// be longer than three busy time-outs (5 s each with [`set_up`](Self::set_up)).
+///
+/// A *producer* who drops a future of diesel-async's own blocks until the statement has ended, and
+/// on a current-thread runtime panics: that is how `SyncConnectionWrapper` is made.
+///
+/// ```
+/// # #[cfg(feature = "deadpool")]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("app.db").display().to_string();
+/// use diesel::{Connection, SqliteConnection};
+/// use diesel_async::pooled_connection::deadpool::Pool;
+/// use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig};
+/// use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
+/// use outbox_core::NewEvent;
+/// use outbox_diesel::SqliteStore;
+///
+/// let mut config = ManagerConfig::default();
+/// config.custom_setup = Box::new(|path| Box::pin(SqliteStore::open(path.to_owned())));
+/// let manager = AsyncDieselConnectionManager::<SyncConnectionWrapper<SqliteConnection>>::
+///     new_with_config(path, config);
+/// let pool = Pool::builder(manager).build()?;
+/// let store = SqliteStore::new(pool.clone())?;
+/// store.migrate().await?;
+///
+/// let outbox = store.clone();
+/// pool.get().await?.spawn_blocking(move |conn| {
+///     Ok(conn.immediate_transaction(|conn| {
+///         outbox.enqueue_sync(conn, &NewEvent::bytes("T", "x").to("https://ci.example/hooks"))?;
+///         Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+///     }))
+/// }).await?.map_err(|problem| problem.to_string())?;
+/// # Ok(()) }
+/// # #[cfg(not(feature = "deadpool"))]
+/// # fn main() {}
+/// ```
+#[derive(Clone)]
+pub struct SqliteStore {
+    pool: Pool<SyncConnectionWrapper<SqliteConnection>>,
+    names: TableNames,
+    limits: EventLimits,
+    retention: Retention,
+    clock: Arc<dyn Clock>,
+    sql: Arc<Statements>,
+    /// Which shape goes first; differs from claim to claim.
+    turn: Arc<AtomicI64>,
+}
+
+impl SqliteStore {
+    /// A store in the tables `outbox_*` of the database behind this pool. Let the pool open its
+    /// connections with [`open`](Self::open), or [`set_up`](Self::set_up) each yourself.
+    ///
+    /// # Errors
+    ///
+    /// None today; as [`tables`](Self::tables).
+    pub fn new(
+        pool: impl Connections<SyncConnectionWrapper<SqliteConnection>>,
+    ) -> Result<Self, Error> {
+        Self::with_pool(Pool::new(pool))
+    }
+
+    /// The same without a pool, for producers whose connections are their own: it enqueues, and
+    /// every other call is [`Unsupported`](outbox_core::ErrorKind::Unsupported).
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn enqueue_only() -> Result<Self, Error> {
+        Self::with_pool(Pool::none())
+    }
+
+    fn with_pool(pool: Pool<SyncConnectionWrapper<SqliteConnection>>) -> Result<Self, Error> {
+        let names = TableNames::default();
+        Ok(Self {
+            pool,
+            sql: Statements::new(&names)?,
+            names,
+            limits: EventLimits::default(),
+            retention: Retention::default(),
+            clock: Arc::new(SystemClock::new()),
+            turn: Arc::default(),
+        })
+    }
+
+    /// Opens (and, where there is none, creates) the database file `path` and
+    /// [sets it up](Self::set_up): for a pool manager's `custom_setup`.
+    ///
+    /// # Errors
+    ///
+    /// As [`AsyncConnection::establish`](diesel_async::AsyncConnection::establish).
+    pub async fn open(
+        path: String,
+    ) -> diesel::ConnectionResult<SyncConnectionWrapper<SqliteConnection>> {
+        use diesel_async::AsyncConnection;
+        let mut conn = SyncConnectionWrapper::establish(&path).await?;
+        conn.spawn_blocking(Self::set_up)
+            .await
+            .map_err(diesel::ConnectionError::CouldntSetupConfiguration)?;
+        Ok(conn)
+    }
+
+    /// Sets up a connection as this store likes it: a write-ahead log, so that readers don't stop
+    /// the writer; `synchronous = FULL`, so that a commit survives a loss of power; and a busy
+    /// time-out of five seconds (diesel's own is none).
+    ///
+    /// # Errors
+    ///
+    /// Those of the database.
+    pub fn set_up(conn: &mut SqliteConnection) -> QueryResult<()> {
+        conn.batch_execute(
+            "PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL",
+        )
+    }
+
+    /// Other tables. Default: the prefix `outbox`.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`](outbox_core::ErrorKind::InvalidConfig) where a schema is set: SQLite has
+    /// none.
+    pub fn tables(mut self, names: TableNames) -> Result<Self, Error> {
+        self.sql = Statements::new(&names)?;
+        self.names = names;
+        Ok(self)
+    }
+
+    /// What becomes of published events. Default: they are kept until they are pruned.
+    #[must_use]
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = retention;
+        self
+    }
+
+    /// What an event may hold.
+    #[must_use]
+    pub fn limits(mut self, limits: EventLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The clock that decides what is due: SQLite has none of its own. All processes on one database
+    /// must agree on it. Default: the machine's.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Makes statements on a pooled connection, in a task of its own.
+    async fn on_pool<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce(&Self, &mut SqliteConnection) -> QueryResult<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        let store = self.clone();
+        detached(async move {
+            let mut conn = store.pool.get().await?;
+            conn.spawn_blocking(move |conn| work(&store, conn))
+                .await
+                .map_err(|error| classify(operation, error))
+        })
+        .await
+    }
+
+    fn now(&self) -> SystemTime {
+        self.clock.now()
+    }
+
+    fn now_micros(&self) -> i64 {
+        to_micros(self.now())
+    }
+
+    /// That long from now, in microseconds since the epoch.
+    fn in_micros(&self, after: Duration) -> i64 {
+        self.now_micros().saturating_add(duration_micros(after))
+    }
+
+    fn ago(&self, before: Duration) -> i64 {
+        self.now_micros().saturating_sub(duration_micros(before))
+    }
+}
+
+/// The rows that a statement returns.
+fn rows<C: LoadConnection<Backend = Sqlite>, T: FromRow<Sqlite>>(
+    conn: &mut C,
+    sql: &Sql,
+    values: Vec<Value<'_>>,
+) -> QueryResult<Vec<T>> {
+    run::rows_sync(conn, Statement::new(sql, values))
+}
+
+/// The one row that a statement returns.
+fn row<C: LoadConnection<Backend = Sqlite>, T: FromRow<Sqlite>>(
+    conn: &mut C,
+    sql: &Sql,
+    values: Vec<Value<'_>>,
+) -> QueryResult<T> {
+    rows(conn, sql, values)?.pop().ok_or(DieselError::NotFound)
+}
+
+/// Runs a statement; returns how many rows it changed.
+fn execute<C: LoadConnection<Backend = Sqlite>>(
+    conn: &mut C,
+    sql: &Sql,
+    values: Vec<Value<'_>>,
+) -> QueryResult<u64> {
+    run::execute_sync(conn, &Statement::new(sql, values))
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore")
+            .field("names", &self.names)
+            .field("limits", &self.limits)
+            .field("retention", &self.retention)
+            .finish_non_exhaustive()
+    }
+}
