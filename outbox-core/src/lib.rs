@@ -28,6 +28,7 @@ mod rt;
 mod schedule;
 mod settle;
 mod signer;
+mod spread;
 #[cfg(feature = "sql")]
 pub mod sql;
 mod store;

@@ -39,7 +39,7 @@ pub use outbox_core;
 pub use sqlx;
 
 #[cfg(feature = "postgres")]
-pub use pg::PgStore;
+pub use pg::{PgStore, PgWake};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
 

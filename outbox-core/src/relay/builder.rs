@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::settings::Settings;
-use super::spread::Spread;
 use super::{Parts, Relay};
+use crate::spread::Spread;
 use crate::{
     Backoff, DestinationFilter, Error, Observer, OutboxStore, Poke, RetryPolicy, Spawn, Timer,
     Transport, Wake,

@@ -20,7 +20,6 @@ mod runs;
 mod settings;
 mod settles;
 mod slots;
-mod spread;
 mod stage;
 mod watch;
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::settings::{later, sooner};
-use super::spread::Spread;
+use crate::spread::Spread;
 
 /// The first wait after a claim that brought little or nothing. It grows fivefold up to the poll
 /// interval: a short or empty claim does not mean that nothing is left.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::spread::Spread;
+use crate::spread::Spread;
 use crate::{DestinationFilter, Error, RetryPolicy};
 
 /// After a store failure: the first delay, and the longest.

@@ -6,9 +6,13 @@ mod destinations;
 mod enqueue;
 mod error;
 mod maintenance;
+mod notify;
 mod row;
 mod schema;
 mod settle;
+mod wake;
+
+pub use wake::PgWake;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

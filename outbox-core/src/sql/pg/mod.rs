@@ -5,6 +5,7 @@ mod dead_letters;
 mod destinations;
 mod enqueue;
 mod maintenance;
+mod notify;
 mod schema;
 mod settle;
 
@@ -13,6 +14,7 @@ pub use dead_letters::DeadLetterSql;
 pub use destinations::DestinationSql;
 pub use enqueue::EnqueueSql;
 pub use maintenance::MaintenanceSql;
+pub use notify::NotifySql;
 pub use schema::{SCHEMA_VERSION, SchemaSql, migrations};
 pub use settle::SettleSql;
 
@@ -30,6 +32,7 @@ pub struct Statements {
     pub dead_letters: DeadLetterSql,
     pub destinations: DestinationSql,
     pub maintenance: MaintenanceSql,
+    pub notify: NotifySql,
     pub schema: SchemaSql,
 }
 
@@ -44,6 +47,7 @@ impl Statements {
             dead_letters: DeadLetterSql::new(names),
             destinations: DestinationSql::new(names),
             maintenance: MaintenanceSql::new(names),
+            notify: NotifySql::new(names),
             schema: SchemaSql::new(names),
         }
     }

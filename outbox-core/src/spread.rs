@@ -9,25 +9,25 @@ use crate::LeaseToken;
 /// A stream of random numbers: SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom
 /// Number Generators", 2014). Clones draw from the same stream.
 #[derive(Debug, Clone)]
-pub(super) struct Spread(Arc<AtomicU64>);
+pub(crate) struct Spread(Arc<AtomicU64>);
 
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Spread {
     /// A stream that differs from relay to relay.
-    pub(super) fn random() -> Self {
+    pub(crate) fn random() -> Self {
         // A random UUID's last four bytes are all random (RFC 9562, section 5.4).
         let bytes = LeaseToken::new().as_bytes().last_chunk::<4>().copied();
         Self::seeded(u32::from_be_bytes(bytes.unwrap_or_default()).into())
     }
 
     /// The stream of this seed.
-    pub(super) fn seeded(seed: u64) -> Self {
+    pub(crate) fn seeded(seed: u64) -> Self {
         Self(Arc::new(AtomicU64::new(seed)))
     }
 
     /// Between zero and `range`.
-    pub(super) fn draw(&self, range: Duration) -> Duration {
+    pub(crate) fn draw(&self, range: Duration) -> Duration {
         let z = self
             .0
             .fetch_add(GAMMA, Ordering::Relaxed)
