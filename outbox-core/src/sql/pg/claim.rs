@@ -62,10 +62,15 @@ impl ClaimSql {
     }
 }
 
+/// Ordered sub-selects rather than `EXISTS`: for that, the planner may scan the table, which ends soon
+/// only where such rows are near its start.
 const NOTES: &str = "(
-    SELECT EXISTS (SELECT FROM {events} WHERE shape = 1 AND available_at <= now())::integer
-        + EXISTS (SELECT FROM {events} WHERE key IS NOT NULL)::integer * 2
-        + EXISTS (SELECT FROM {events} WHERE shape = 3)::integer * 4
+    SELECT ((SELECT 1 FROM {events} WHERE shape = 1 AND available_at <= now()
+             ORDER BY available_at, seq LIMIT 1) IS NOT NULL)::integer
+        + ((SELECT 1 FROM {events} WHERE key IS NOT NULL
+             ORDER BY destination, khash, seq LIMIT 1) IS NOT NULL)::integer * 2
+        + ((SELECT 1 FROM {events} WHERE shape = 3
+             ORDER BY destination, seq LIMIT 1) IS NOT NULL)::integer * 4
         + EXISTS (SELECT FROM {destinations} WHERE hold_until > now())::integer * 8
         + COALESCE(greatest(1, (extract(epoch FROM least(
             (SELECT min(available_at) FROM {events} WHERE shape = 1 AND available_at > now()),
