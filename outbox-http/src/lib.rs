@@ -57,14 +57,17 @@ mod verify;
 pub use {http, outbox_core};
 
 pub use client::{HttpFailure, HttpFailureKind, HttpVersion, Identity, Timeouts};
-pub use destination::{Destinations, Endpoint, MapDestinations, Resolution, UrlDestinations};
+pub use destination::{
+    DestinationRecord, DestinationStore, Destinations, Endpoint, MapDestinations, Resolution,
+    Scheme, StoredDestinations, UrlDestinations,
+};
 pub use encoding::Encoding;
 pub use guard::{AddressGuard, Refused, Resolve, SystemResolver, Target};
 pub use key_ring::{Key, KeyRing, SharedRing};
 pub use outcome::{Answer, Classifier, Lenient, Strict, Verdict, retry_after};
 pub use scheme::{GitHub, Shopify, Slack, StandardKey, StandardWebhooks, Stripe, XSignature};
 pub use secret::{
-    EnvSecrets, FileSecrets, MIN_SHARED_SECRET, SecretProvider, SecretText, SharedSecret,
+    EnvSecrets, FileSecrets, MIN_SHARED_SECRET, Reload, SecretProvider, SecretText, SharedSecret,
     StandardSecret,
 };
 #[cfg(feature = "ed25519")]

@@ -2,13 +2,18 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, HeaderName};
-use outbox_http::outbox_core::{Bytes, ErrorKind, EventId, Signer, SigningInput};
+use outbox_http::outbox_core::jobs::RotateSecrets;
+use outbox_http::outbox_core::{
+    Bytes, Error, ErrorKind, EventId, JobEnd, Schedule, ScheduledJob, Scheduler, Signer,
+    SigningInput, TokioTimer, async_trait,
+};
 use outbox_http::{
-    EnvSecrets, FileSecrets, Key, KeyRing, SecretProvider, SecretText, SharedRing, SharedSecret,
-    StandardKey, StandardSecret, StandardWebhooks, Verifier, VerifyErrorKind,
+    EnvSecrets, FileSecrets, Key, KeyRing, Reload, SecretProvider, SecretText, SharedRing,
+    SharedSecret, StandardKey, StandardSecret, StandardWebhooks, Verifier, VerifyErrorKind,
 };
 
 const NEW: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -188,4 +193,77 @@ async fn variables_that_are_not_set_are_left_out_unless_none_is() {
         .await
         .unwrap();
     assert_eq!(found.len(), 1);
+}
+
+/// A key service whose answer can be changed.
+#[derive(Clone)]
+struct Vault(Arc<Mutex<Vec<SecretText>>>);
+
+#[async_trait]
+impl SecretProvider for Vault {
+    async fn secrets(&self) -> Result<Vec<SecretText>, Error> {
+        Ok(self.0.lock().unwrap().clone())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rotation_job_reloads_the_ring_of_a_scheme_and_outlives_a_bad_secret() {
+    let vault = Vault(Arc::new(Mutex::new(vec![SecretText::new("old", OLD)])));
+    let ring: SharedRing<StandardKey> = SharedRing::load(&vault).await.unwrap();
+    let sender = StandardWebhooks::with_keys(ring.clone());
+    let receiver = |name: &str, text: &str| {
+        let key = Key::new(name, StandardKey::new(text).unwrap());
+        StandardWebhooks::with_keys(key).clock(|| at(100))
+    };
+    let job = RotateSecrets::new(Reload::new(ring.clone(), vault.clone()));
+    let job = ScheduledJob::new("secrets", Schedule::every(Duration::from_secs(60)), job);
+    let scheduler = Scheduler::builder(TokioTimer).job(job).build().unwrap();
+    let put = |secrets: Vec<SecretText>| *vault.0.lock().unwrap() = secrets;
+
+    put(vec![
+        SecretText::new("new", NEW),
+        SecretText::new("old", OLD),
+    ]);
+    scheduler
+        .run(tokio::time::sleep(Duration::from_secs(61)))
+        .await;
+    let headers = signed(&sender, at(100));
+    assert_eq!(
+        &*receiver("new", NEW).verify(&headers, b"{}").unwrap().key,
+        "new"
+    );
+    assert_eq!(
+        &*receiver("old", OLD).verify(&headers, b"{}").unwrap().key,
+        "old"
+    );
+
+    put(vec![SecretText::new("new", "whsec_oops")]);
+    let end = scheduler.run_now("secrets").await;
+    assert!(matches!(end, Some(JobEnd::Failed(_))), "{end:?}");
+    assert_eq!(
+        ring.current().uses().len(),
+        2,
+        "a bad secret changes nothing"
+    );
+
+    put(vec![SecretText::new("new", NEW)]);
+    let end = scheduler.run_now("secrets").await;
+    assert!(matches!(end, Some(JobEnd::Finished)), "{end:?}");
+    let headers = signed(&sender, at(100));
+    receiver("old", OLD).verify(&headers, b"{}").unwrap_err();
+    assert_eq!(ring.current().uses(), [("new".into(), 2)], "counts go on");
+}
+
+/// What tells a receiver that the old secret can go.
+#[test]
+fn the_receivers_ring_tells_which_key_still_verifies() {
+    let key = |name: &str, text: &str| Key::new(name, StandardKey::new(text).unwrap());
+    let receiver = StandardWebhooks::with_keys(KeyRing::new([key("new", NEW), key("old", OLD)]));
+    let receiver = receiver.clock(|| at(100));
+    let old = StandardWebhooks::with_keys(key("mine", OLD));
+    for _ in 0..3 {
+        receiver.verify(&signed(&old, at(100)), b"{}").unwrap();
+    }
+    let uses = receiver.keys().current().uses();
+    assert_eq!(uses, [("new".into(), 0), ("old".into(), 3)]);
 }

@@ -1,7 +1,10 @@
 //! From an event's destination to what is needed to deliver there.
 
 mod endpoint;
+mod kept;
 mod map;
+mod record;
+mod stored;
 mod url;
 
 use std::sync::Arc;
@@ -11,6 +14,8 @@ use outbox_core::Error;
 
 pub use endpoint::Endpoint;
 pub use map::MapDestinations;
+pub use record::{DestinationRecord, Scheme};
+pub use stored::{DestinationStore, StoredDestinations};
 pub use url::UrlDestinations;
 
 /// What became of looking a destination up.
@@ -43,34 +48,7 @@ pub enum Resolution {
 ///
 /// Dropping the future changes nothing.
 ///
-/// # Example
-///
-/// Endpoints from a store, kept for as long as its cache says:
-///
-/// ```
-/// use std::sync::Arc;
-/// use outbox_http::outbox_core::{async_trait, Error};
-/// use outbox_http::{Destinations, Endpoint, Resolution};
-///
-/// # struct Row { url: String, disabled: Option<String> }
-/// # struct Cache;
-/// # impl Cache {
-/// #     async fn row(&self, _: &str) -> Result<Option<Row>, Error> { Ok(None) }
-/// #     fn endpoint(&self, _: &Row) -> Result<Arc<Endpoint>, Error> { Endpoint::new("https://a.example/").map(Arc::new) }
-/// # }
-/// struct Subscriptions { cache: Cache }
-///
-/// #[async_trait]
-/// impl Destinations for Subscriptions {
-///     async fn resolve(&self, destination: &str) -> Result<Resolution, Error> {
-///         Ok(match self.cache.row(destination).await? {
-///             None => Resolution::Unknown,
-///             Some(Row { disabled: Some(reason), .. }) => Resolution::Disabled { reason },
-///             Some(row) => Resolution::Endpoint(self.cache.endpoint(&row)?),
-///         })
-///     }
-/// }
-/// ```
+/// Rows of a table are looked up by [`StoredDestinations`], which keeps them for a while.
 #[async_trait]
 pub trait Destinations: Send + Sync {
     /// Looks one destination up.

@@ -4,6 +4,7 @@
 mod ed25519;
 mod hmac_key;
 mod provider;
+mod reload;
 mod shared;
 mod standard;
 
@@ -11,6 +12,7 @@ mod standard;
 pub use ed25519::{PublicKey, SigningKey};
 pub(crate) use hmac_key::{HmacKey, same_code};
 pub use provider::{EnvSecrets, FileSecrets, SecretProvider, SecretText};
+pub use reload::Reload;
 pub use shared::{MIN_SHARED_SECRET, SharedSecret};
 pub use standard::StandardSecret;
 

@@ -64,6 +64,17 @@ impl SecretText {
     }
 }
 
+impl PartialEq for SecretText {
+    fn eq(&self, other: &Self) -> bool {
+        use subtle::ConstantTimeEq;
+        let same_text: bool = self.text.as_bytes().ct_eq(other.text.as_bytes()).into();
+        let rest = |s: &Self| (s.not_before, s.not_after);
+        same_text && self.name == other.name && rest(self) == rest(other)
+    }
+}
+
+impl Eq for SecretText {}
+
 impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SecretText({:?}, [redacted])", self.name)
