@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::BoxFuture;
 use outbox_http::outbox_core::{DeathReason, DeliveryErrorKind as Kind, Phase};
-use outbox_http::{AddressGuard, HttpFailure, HttpFailureKind as Failure, Resolve, Webhooks};
+use outbox_http::{
+    AddressGuard, HttpFailure, HttpFailureKind as Failure, Refused, Resolve, Webhooks,
+};
 use support::{Receiver, builder, send};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -131,6 +133,27 @@ async fn no_hostile_url_is_delivered_to() {
         let known = matches!(failure, Failure::Refused | Failure::Destination);
         assert!(known, "{url:?}: {failure:?}");
     }
+}
+
+/// A denied network is denied in every spelling, for a host that may be private too.
+#[test]
+fn a_denied_ipv4_network_is_denied_inside_ipv6() {
+    let guard = AddressGuard::public_internet()
+        .allow_private_networks()
+        .deny_network("203.0.113.0/24".parse().unwrap());
+    for spelling in [
+        "203.0.113.9",
+        "::ffff:203.0.113.9",
+        "::203.0.113.9",
+        "64:ff9b::203.0.113.9",
+        "2002:cb00:7109::1",
+    ] {
+        let checked = guard.check_address(spelling.parse().unwrap());
+        assert_eq!(checked, Err(Refused::Denied), "{spelling}");
+    }
+    guard
+        .check_address("::ffff:203.0.114.9".parse().unwrap())
+        .unwrap();
 }
 
 #[test]

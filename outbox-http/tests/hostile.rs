@@ -4,16 +4,21 @@
 
 mod support;
 
+use std::future::pending;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use outbox_http::outbox_core::{
-    Delivery, DeliveryError, DeliveryErrorKind as Kind, Phase, Receipt,
+    Delivery, DeliveryError, DeliveryErrorKind as Kind, Error, Phase, Receipt, SignatureHeader,
+    Signer, SigningInput, async_trait,
 };
-use outbox_http::{HttpFailure, HttpFailureKind as Failure, Resolve};
+use outbox_http::{
+    AttemptReport, Destinations, Endpoint, HttpFailure, HttpFailureKind as Failure,
+    MapDestinations, Resolution, Resolve,
+};
 use support::{Receiver, builder, read_request, send, short};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -402,4 +407,89 @@ async fn no_error_text_holds_the_urls_secrets() {
         let text = format!("{} {error:?}", error.report());
         assert!(!text.contains(secret), "{text}");
     }
+}
+
+/// Error pages repeat what was asked for.
+#[tokio::test]
+async fn an_answer_that_repeats_the_request_tells_no_secret() {
+    let receiver = Receiver::run(|mut stream| async move {
+        while let Some(seen) = read_request(&mut stream).await {
+            let token = seen.headers["authorization"].to_str().unwrap();
+            let line = seen.head.lines().next().unwrap();
+            let page = format!("no: {line} with {token}, key=s3cret/1, {line}");
+            let length = page.len();
+            let answer = format!("HTTP/1.1 404 No\r\ncontent-length: {length}\r\n\r\n{page}");
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    })
+    .await;
+    let told = Arc::<Mutex<Vec<String>>>::default();
+    let notes = told.clone();
+    let observer = move |report: &AttemptReport<'_>| {
+        notes.lock().unwrap().push(format!("{report:?}"));
+    };
+    let url = format!("{}/s3cret-path?key=s3cret%2F1", receiver.url());
+    let endpoint = Endpoint::new(&url).unwrap();
+    let endpoint = endpoint.header("authorization", "Bearer s3cret").unwrap();
+    let destinations = MapDestinations::new().with("ci", endpoint);
+    // Captures that end in the middle of a secret too.
+    for capture in [1_024, 35, 90, 110, 150] {
+        let webhooks = builder().capture(capture).observer(observer.clone());
+        let webhooks = webhooks.destinations(destinations.clone()).build().unwrap();
+        let error = send(&webhooks, "ci").await.0.unwrap_err();
+        let text = format!("{} {error:?}", error.report());
+        assert!(text.contains("no: POST [redacted]"), "{text}");
+        assert!(!text.contains("s3c"), "{capture}: {text}");
+    }
+    let told = told.lock().unwrap();
+    assert_eq!(told.len(), 5);
+    assert!(!told.iter().any(|text| text.contains("s3c")), "{told:?}");
+}
+
+/// The report of an attempt, whatever the destination: a URL is one too.
+#[tokio::test]
+async fn a_report_shows_neither_the_urls_secrets_nor_the_payload() {
+    let told = Arc::<Mutex<String>>::default();
+    let notes = told.clone();
+    let observer = move |report: &AttemptReport<'_>| *notes.lock().unwrap() = format!("{report:?}");
+    let webhooks = builder().observer(observer).build().unwrap();
+    let url = "http://127.0.0.1:1/s3cret?s3cret";
+    send(&webhooks, url).await.0.unwrap_err();
+    let told = told.lock().unwrap();
+    assert!(told.contains("127.0.0.1"), "{told}");
+    assert!(!told.contains("s3cret") && !told.contains("4f1c"), "{told}");
+}
+
+struct Never;
+
+#[async_trait]
+impl Signer for Never {
+    async fn sign(&self, _: &SigningInput) -> Result<Vec<SignatureHeader>, Error> {
+        pending().await
+    }
+}
+
+#[async_trait]
+impl Destinations for Never {
+    async fn resolve(&self, _: &str) -> Result<Resolution, Error> {
+        pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_key_service_that_never_answers_ends_at_the_total_deadline() {
+    let timeouts = short().total(Duration::from_millis(200));
+    let webhooks = builder().signer(Never).timeouts(timeouts).build().unwrap();
+    not_sent(&webhooks, "http://127.0.0.1:1/", Failure::TotalTimeout).await;
+}
+
+#[tokio::test]
+async fn a_lookup_of_a_destination_that_never_ends_costs_no_attempt() {
+    let timeouts = short().total(Duration::from_millis(200));
+    let webhooks = builder().destinations(Never).timeouts(timeouts);
+    let webhooks = webhooks.build().unwrap();
+    let sending = timeout(SOON, send(&webhooks, "ci"));
+    let error = sending.await.unwrap().0.unwrap_err();
+    assert_eq!(error.kind(), Kind::NotAttempted);
+    assert_eq!(error.phase(), Some(Phase::Waiting));
 }

@@ -166,7 +166,9 @@ impl AddressGuard {
     ///
     /// A [`Refused`] that says why.
     pub fn check_address(&self, address: IpAddr) -> Result<(), Refused> {
-        if self.denied_networks.iter().any(|n| n.contains(&address)) {
+        let embedded = networks::embedded_v4(address).map(IpAddr::V4);
+        let denies = |address| self.denied_networks.iter().any(|n| n.contains(&address));
+        if denies(address) || embedded.is_some_and(denies) {
             return Err(Refused::Denied);
         }
         if self.private || self.allowed_networks.iter().any(|n| n.contains(&address)) {

@@ -10,6 +10,18 @@ pub(super) fn special(address: IpAddr) -> Option<&'static str> {
     }
 }
 
+/// The IPv4 address to which packets for this one go: IPv4-mapped and -compatible, NAT64, 6to4.
+pub(super) fn embedded_v4(address: IpAddr) -> Option<Ipv4Addr> {
+    let IpAddr::V6(v6) = address else { return None };
+    let join = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
+    match v6.segments() {
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => Some(join(high, low)),
+        _ => None,
+    }
+}
+
 /// Network, prefix length, what it is. The narrower network stands first.
 const V4: &[(Ipv4Addr, u32, &str)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8, "unspecified (0.0.0.0/8)"),

@@ -7,11 +7,12 @@ use http::header::LOCATION;
 use http::{HeaderMap, Response, StatusCode, Uri};
 use outbox_core::{DeathReason, Delivery, DeliveryError, DeliveryErrorKind, Phase, Receipt};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
+use super::redact::redact;
 use super::report::Notes;
 use super::{Inner, head, response};
-use crate::client::{HttpFailure, HttpFailureKind, Progress, ResponseBody, Timeouts};
+use crate::client::{HttpFailure, HttpFailureKind, Progress, ResponseBody};
 use crate::destination::{Endpoint, Resolution};
 use crate::outcome::{Answer, DeliveryHeader, Verdict, retry_after};
 
@@ -38,7 +39,11 @@ impl Inner {
         started: Instant,
         notes: &mut Notes,
     ) -> Result<Receipt, DeliveryError> {
-        let endpoint = self.endpoint(&delivery.event().destination).await?;
+        let latest = started + self.timeouts.total.min(delivery.timeout());
+        let lookup = self.endpoint(&delivery.event().destination);
+        let endpoint = timeout_at(latest, lookup)
+            .await
+            .unwrap_or_else(|_| Err(lookup_too_slow()))?;
         if self.observer.is_some() {
             notes.host = Some(endpoint.target.host().to_owned());
         }
@@ -47,9 +52,11 @@ impl Inner {
         let timeouts = endpoint.timeouts.unwrap_or(self.timeouts);
         let end = started + timeouts.total.min(delivery.timeout());
         let progress = Arc::new(Progress::new(delivery.clone()));
-        let request = self
-            .request(delivery.event(), &endpoint, progress.clone())
-            .await?;
+        let request = self.request(delivery.event(), &endpoint, progress.clone());
+        let request = timeout_at(end, request).await.unwrap_or_else(|_| {
+            let failure = HttpFailure::new(HttpFailureKind::TotalTimeout);
+            Err(not_sent(failure.with_detail("signing took too long")))
+        })?;
         let client = self
             .clients
             .client(endpoint.identity.as_ref(), endpoint.guard.as_ref())
@@ -65,7 +72,7 @@ impl Inner {
             }
         })?;
         delivery.advance(Phase::Answered);
-        self.conclude(delivery, answer, &timeouts, end, notes).await
+        self.conclude(delivery, &endpoint, answer, end, notes).await
     }
 
     async fn endpoint(&self, destination: &str) -> Result<Arc<Endpoint>, DeliveryError> {
@@ -106,8 +113,8 @@ impl Inner {
     async fn conclude(
         &self,
         delivery: &Delivery,
+        endpoint: &Endpoint,
         answer: Response<ResponseBody>,
-        timeouts: &Timeouts,
         end: Instant,
         notes: &mut Notes,
     ) -> Result<Receipt, DeliveryError> {
@@ -128,13 +135,15 @@ impl Inner {
         notes.verdict = Some(verdict);
         notes.asks_to_disable = wish == Some(DeliveryHeader::Disable);
 
+        let timeouts = endpoint.timeouts.unwrap_or(self.timeouts);
         let until = end.min(Instant::now() + timeouts.body);
         let Some(kind) = failure_kind(verdict) else {
             response::read(body, 0, until).await;
             return Ok(receipt(head.status, verdict));
         };
         let captured = response::read(body, self.capture, until).await;
-        notes.snippet = response::snippet(captured, &head.headers, self.capture);
+        notes.snippet = response::snippet(captured, &head.headers, self.capture)
+            .map(|text| redact(text, endpoint));
         let mut failure = HttpFailure::new(HttpFailureKind::Status(head.status));
         if let Some(redirect) = redirect(head.status, &head.headers) {
             failure = failure.with_detail(redirect);
@@ -149,6 +158,13 @@ impl Inner {
             None => error,
         })
     }
+}
+
+fn lookup_too_slow() -> DeliveryError {
+    let failure = HttpFailure::new(HttpFailureKind::Destination);
+    DeliveryError::not_attempted("the destination could not be looked up")
+        .with_phase(Phase::Waiting)
+        .with_source(failure.with_detail("the lookup took too long"))
 }
 
 /// A slot of the endpoint, where it has a limit.

@@ -3,6 +3,7 @@
 mod attempt;
 mod builder;
 mod head;
+mod redact;
 mod report;
 mod request;
 mod response;

@@ -1,5 +1,6 @@
 //! What an attempt came to, for observers.
 
+use std::fmt;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -10,8 +11,9 @@ use crate::outcome::Verdict;
 
 /// One attempt, told to the observer when it has ended.
 ///
-/// It holds no secret of the URL: the host alone is named.
-#[derive(Debug, Clone)]
+/// `Debug` shows no secret of the URL, the host alone, and neither payload nor headers. A destination
+/// that is a URL stands in the event with all its parts: log `host` instead.
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct AttemptReport<'a> {
     /// The event.
@@ -35,6 +37,24 @@ pub struct AttemptReport<'a> {
     /// The receiver asks, by `webhook-delivery: disable`, to get no more events. Told only where the
     /// transport [heeds that header](crate::WebhooksBuilder::heed_delivery_header).
     pub asks_to_disable: bool,
+}
+
+impl fmt::Debug for AttemptReport<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AttemptReport")
+            .field("event", &self.event.id)
+            .field("attempt", &self.event.attempts)
+            .field("host", &self.host)
+            .field("status", &self.status)
+            .field("verdict", &self.verdict)
+            .field("failure", &self.failure)
+            .field("phase", &self.phase)
+            .field("took", &self.took)
+            .field("retry_after", &self.retry_after)
+            .field("snippet", &self.snippet)
+            .field("asks_to_disable", &self.asks_to_disable)
+            .finish()
+    }
 }
 
 /// Sees every attempt. Any `Fn(&AttemptReport)` is one.
