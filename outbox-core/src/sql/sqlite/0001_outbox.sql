@@ -168,6 +168,7 @@ WHEN new."key" IS NOT NULL AND new.outcome IS NULL BEGIN
     WHERE destination = new.destination AND "key" = new."key";
 END;
 
+-- The next row of the key comes after those that were ready before: a hot key starves no other.
 CREATE TRIGGER {~events_deleted} AFTER DELETE ON {~events} WHEN old."key" IS NOT NULL BEGIN
     DELETE FROM {~lanes} WHERE destination = old.destination AND "key" = old."key"
         AND NOT EXISTS (SELECT 1 FROM {~events} e WHERE e.shape = 2
@@ -178,7 +179,8 @@ CREATE TRIGGER {~events_deleted} AFTER DELETE ON {~events} WHEN old."key" IS NOT
                                    AND e."key" = old."key" ORDER BY e.seq LIMIT 1), 0),
                        coalesce((SELECT max(e.lease_until) FROM {~events} e
                                  WHERE e.destination = old.destination AND e."key" = old."key"
-                                   AND e.lease_until IS NOT NULL), 0)),
+                                   AND e.lease_until IS NOT NULL), 0),
+                       coalesce(old.settled_at, 0)),
         state = EXISTS (SELECT 1 FROM {~blocked_keys} b
                         WHERE b.destination = old.destination AND b."key" = old."key") * 2
     WHERE destination = old.destination AND "key" = old."key";
