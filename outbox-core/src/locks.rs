@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::{Error, LeaseStatus, LeaseToken};
+use crate::{Error, LeaseStatus, LeaseToken, MAX_NAME};
 
 /// A request for a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockRequest {
-    /// The lock's name: 1 to [`MAX_NAME`](crate::MAX_NAME) bytes, compared byte for byte.
+    /// The lock's name: 1 to [`MAX_NAME`] bytes without NUL, compared byte for byte.
     pub name: String,
     /// The proof of holding it; new for each attempt to take it.
     pub token: LeaseToken,
@@ -115,4 +115,16 @@ pub trait Locks: Send + Sync {
         token: LeaseToken,
         cooldown: Duration,
     ) -> Result<LeaseStatus, Error>;
+}
+
+/// Refuses names that stores can't keep.
+pub(crate) fn check_name(name: &str) -> Result<(), Error> {
+    if name.is_empty() || name.len() > MAX_NAME {
+        let problem = format!("has {} bytes; 1 to {MAX_NAME} are allowed", name.len());
+        return Err(Error::invalid_config("name", problem));
+    }
+    if name.contains('\0') {
+        return Err(Error::invalid_config("name", "holds a NUL character"));
+    }
+    Ok(())
 }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outbox_core::conformance::Harness;
-use outbox_core::{Enqueue, Enqueued, Error, NewEvent, Spawn, TokioSpawn};
+use outbox_core::conformance::{Harness, ReceivingHarness};
+use outbox_core::{
+    Accepted, Enqueue, Enqueued, Error, Inbox, InboxMessage, NewEvent, Spawn, TokioSpawn,
+};
 use outbox_sqlx::PgStore;
 use outbox_sqlx::sqlx::postgres::PgPoolOptions;
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, PgPool, Postgres, Transaction};
@@ -30,7 +32,7 @@ async fn pool(url: &str) -> PgPool {
 }
 
 /// Every instant that decides something.
-const INSTANTS: [(&str, &[&str]); 9] = [
+const INSTANTS: [(&str, &[&str]); 10] = [
     (
         "events",
         &["available_at", "created_at", "expires_at", "lease_until"],
@@ -43,6 +45,7 @@ const INSTANTS: [(&str, &[&str]); 9] = [
     ("blocked", &["since"]),
     ("idempotency", &["lease_until", "expires_at"]),
     ("inbox", &["expires_at"]),
+    ("locks", &["held_until"]),
 ];
 
 impl Harness for Pg {
@@ -112,4 +115,11 @@ impl Harness for Pg {
     }
 }
 
+impl ReceivingHarness for Pg {
+    async fn accept(&self, tx: &mut Self::Tx, message: &InboxMessage) -> Result<Accepted, Error> {
+        self.store.accept(tx, message).await
+    }
+}
+
 outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], Pg::new);
+outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], Pg::new);

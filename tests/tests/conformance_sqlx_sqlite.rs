@@ -4,8 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outbox_core::conformance::{Capabilities, Harness};
-use outbox_core::{Enqueue, Enqueued, Error, ManualClock, NewEvent, Spawn, TokioSpawn};
+use outbox_core::conformance::{Capabilities, Harness, ReceivingHarness};
+use outbox_core::{
+    Accepted, Enqueue, Enqueued, Error, Inbox, InboxMessage, ManualClock, NewEvent, Spawn,
+    TokioSpawn,
+};
 use outbox_sqlx::SqliteStore;
 use outbox_sqlx::sqlx::sqlite::SqliteSynchronous;
 use outbox_sqlx::sqlx::{self, Sqlite, SqlitePool, Transaction};
@@ -99,4 +102,11 @@ impl Harness for File {
     }
 }
 
+impl ReceivingHarness for File {
+    async fn accept(&self, tx: &mut Self::Tx, message: &InboxMessage) -> Result<Accepted, Error> {
+        self.store.accept(tx, message).await
+    }
+}
+
 outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], File::new);
+outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], File::new);

@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use super::MemoryStore;
 use super::state::Micros;
 use crate::clock::{duration_micros, to_micros};
-use crate::{Error, LeaseStatus, LeaseToken, LockRequest, LockStatus, Locks, MAX_NAME};
+use crate::locks::check_name;
+use crate::{Error, LeaseStatus, LeaseToken, LockRequest, LockStatus, Locks};
 
 pub(super) type LockTable = HashMap<String, Lock>;
 
@@ -31,7 +32,7 @@ impl MemoryStore {
 #[async_trait]
 impl Locks for MemoryStore {
     async fn try_lock(&self, request: &LockRequest) -> Result<LockStatus, Error> {
-        check(&request.name)?;
+        check_name(&request.name)?;
         let (mut locks, now) = self.locks();
         if let Some(lock) = locks.get(&request.name)
             && lock.until > now
@@ -55,7 +56,7 @@ impl Locks for MemoryStore {
         token: LeaseToken,
         by: Duration,
     ) -> Result<LeaseStatus, Error> {
-        check(name)?;
+        check_name(name)?;
         let (mut locks, now) = self.locks();
         Ok(change(&mut locks, name, token, |lock| {
             lock.until = now.saturating_add(duration_micros(by));
@@ -68,7 +69,7 @@ impl Locks for MemoryStore {
         token: LeaseToken,
         cooldown: Duration,
     ) -> Result<LeaseStatus, Error> {
-        check(name)?;
+        check_name(name)?;
         let (mut locks, now) = self.locks();
         Ok(change(&mut locks, name, token, |lock| {
             lock.holder = None;
@@ -93,12 +94,4 @@ fn change(
         }) => LeaseStatus::Lost,
         _ => LeaseStatus::Unknown,
     }
-}
-
-fn check(name: &str) -> Result<(), Error> {
-    if name.is_empty() || name.len() > MAX_NAME {
-        let problem = format!("has {} bytes; 1 to {MAX_NAME} are allowed", name.len());
-        return Err(Error::invalid_config("name", problem));
-    }
-    Ok(())
 }

@@ -4,6 +4,8 @@ mod claim;
 mod dead_letters;
 mod destinations;
 mod enqueue;
+mod idempotency;
+mod locks;
 mod maintenance;
 mod notify;
 mod schema;
@@ -13,6 +15,8 @@ pub use claim::ClaimSql;
 pub use dead_letters::DeadLetterSql;
 pub use destinations::DestinationSql;
 pub use enqueue::EnqueueSql;
+pub use idempotency::IdempotencySql;
+pub use locks::LockSql;
 pub use maintenance::MaintenanceSql;
 pub use notify::NotifySql;
 pub use schema::{SCHEMA_VERSION, SchemaSql, migrations};
@@ -33,6 +37,8 @@ pub struct Statements {
     pub destinations: DestinationSql,
     pub maintenance: MaintenanceSql,
     pub notify: NotifySql,
+    pub idempotency: IdempotencySql,
+    pub locks: LockSql,
     pub schema: SchemaSql,
 }
 
@@ -48,6 +54,8 @@ impl Statements {
             destinations: DestinationSql::new(names),
             maintenance: MaintenanceSql::new(names),
             notify: NotifySql::new(names),
+            idempotency: IdempotencySql::new(names),
+            locks: LockSql::new(names),
             schema: SchemaSql::new(names),
         }
     }

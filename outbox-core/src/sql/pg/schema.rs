@@ -4,7 +4,7 @@ use super::sql;
 use crate::sql::{Migration, Sql, TableNames};
 
 /// The schema that this version of the library works on. It also works on the next one.
-pub const SCHEMA_VERSION: i32 = 1;
+pub const SCHEMA_VERSION: i32 = 2;
 
 /// Statements about the schema itself.
 #[derive(Debug)]
@@ -29,11 +29,11 @@ impl SchemaSql {
 /// Every migration, oldest first.
 #[must_use]
 pub fn migrations(names: &TableNames) -> Vec<Migration> {
-    steps(names)
+    steps()
         .into_iter()
         .map(|(version, name, statements)| {
             let mut text = MIGRATIONS_TABLE.to_owned();
-            text.push_str(&statements);
+            text.push_str(statements);
             text.push_str(&record(version, name));
             let mut text = names.fill(&text, '"');
             if let Some(schema) = names.schema_name() {
@@ -44,13 +44,16 @@ pub fn migrations(names: &TableNames) -> Vec<Migration> {
         .collect()
 }
 
-fn steps(_: &TableNames) -> [(i32, &'static str, String); 1] {
-    let statements = concat!(
+fn steps() -> [(i32, &'static str, &'static str); 2] {
+    let outbox = concat!(
         include_str!("0001_outbox.sql"),
         "\n",
         include_str!("claim_keyed.sql")
     );
-    [(1, "outbox", statements.to_owned())]
+    [
+        (1, "outbox", outbox),
+        (2, "receiving", include_str!("0002_receiving.sql")),
+    ]
 }
 
 const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS {migrations} (
@@ -79,7 +82,7 @@ END $outbox$;\n"
     }
     text.push_str("SET LOCAL client_min_messages = warning;\n");
     text.push_str(MIGRATIONS_TABLE);
-    for (version, name, statements) in steps(names) {
+    for (version, name, statements) in steps() {
         text.push_str(&format!(
             "DO $outbox$ BEGIN
 IF NOT EXISTS (SELECT FROM {{migrations}} WHERE version = {version}) THEN

@@ -8,6 +8,8 @@ mod claim;
 mod dead_letters;
 mod destinations;
 mod enqueue;
+mod idempotency;
+mod locks;
 mod maintenance;
 mod settle;
 
@@ -17,6 +19,8 @@ pub use claim::Claims;
 pub use dead_letters::DeadLetterStatements;
 pub use destinations::DestinationStatements;
 pub use enqueue::{CHUNKS, EnqueueStatements};
+pub use idempotency::IdempotencyStatements;
+pub use locks::LockStatements;
 pub use maintenance::MaintenanceStatements;
 pub use settle::SettleStatements;
 
@@ -24,7 +28,7 @@ use super::{Migration, Sql, TableNames};
 use crate::Error;
 
 /// The version of the schema that this library needs.
-pub const SCHEMA_VERSION: i32 = 1;
+pub const SCHEMA_VERSION: i32 = 2;
 
 /// Every statement, for one set of tables.
 #[derive(Debug, Clone)]
@@ -42,6 +46,10 @@ pub struct Statements {
     pub destinations: DestinationStatements,
     /// Stats and prunes.
     pub maintenance: MaintenanceStatements,
+    /// Idempotency keys and inbox ids.
+    pub idempotency: IdempotencyStatements,
+    /// Leased locks.
+    pub locks: LockStatements,
     /// The version of the schema; none where the table is empty.
     pub version: Sql,
     /// Creates the table of migrations where there is none.
@@ -68,6 +76,8 @@ impl Statements {
             dead: DeadLetterStatements::new(names),
             destinations: DestinationStatements::new(names),
             maintenance: MaintenanceStatements::new(names),
+            idempotency: IdempotencyStatements::new(names),
+            locks: LockStatements::new(names),
             version: sql(names, "SELECT max(version) FROM {~migrations}"),
             create_migrations: sql(names, CREATE_MIGRATIONS),
             migrations: migrations(names),
@@ -83,7 +93,10 @@ const CREATE_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS {~migrations} (
 /// migrations where it is missing and records itself; run each in a transaction.
 #[must_use]
 pub fn migrations(names: &TableNames) -> Vec<Migration> {
-    let steps = [(1, "outbox", include_str!("0001_outbox.sql"))];
+    let steps = [
+        (1, "outbox", include_str!("0001_outbox.sql")),
+        (2, "receiving", include_str!("0002_receiving.sql")),
+    ];
     steps
         .into_iter()
         .map(|(version, name, text)| {

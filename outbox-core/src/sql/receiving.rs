@@ -1,0 +1,95 @@
+//! What the statements about idempotency keys, inbox ids and locks found, in the words of the
+//! traits.
+
+use std::time::Duration;
+
+use crate::{Accepted, Begun, Bytes, Error, ErrorKind, Fingerprint, LeaseStatus, LockStatus};
+
+/// A key that is not free, as a look finds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "built by every adapter")]
+pub struct KeyRow {
+    /// Whether its fingerprint is the request's.
+    pub same: bool,
+    /// The answer; none while a run is in flight.
+    pub answer: Option<Vec<u8>>,
+    /// How many µs its lease has left.
+    pub left: Option<i64>,
+}
+
+impl KeyRow {
+    /// Why a request with this key does not start.
+    #[must_use]
+    pub fn begun(self) -> Begun {
+        match self.answer {
+            _ if !self.same => Begun::Mismatch,
+            Some(answer) => Begun::Done {
+                answer: Bytes::from(answer),
+            },
+            None => Begun::Busy {
+                retry_after: time_left(self.left),
+            },
+        }
+    }
+}
+
+/// A message that was accepted before: its fingerprint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "built by every adapter")]
+pub struct InboxRow(pub Option<Vec<u8>>);
+
+/// What a message is whose id was found taken.
+///
+/// # Errors
+///
+/// [`Conflict`](ErrorKind::Conflict) where the id is gone again.
+pub fn accepted(
+    found: Option<InboxRow>,
+    fingerprint: Option<Fingerprint>,
+) -> Result<Accepted, Error> {
+    match (found, fingerprint) {
+        (None, _) => {
+            let problem = "accept: the message's id was forgotten meanwhile";
+            Err(Error::new(ErrorKind::Conflict, problem))
+        }
+        (Some(InboxRow(Some(one))), Some(other)) if one != other.as_bytes() => {
+            Ok(Accepted::Mismatch)
+        }
+        _ => Ok(Accepted::Duplicate),
+    }
+}
+
+/// What became of a lease that was not changed: the row's token is another one, or the row or its
+/// lease is no more.
+#[must_use]
+pub fn owner(another: Option<bool>) -> LeaseStatus {
+    match another {
+        Some(true) => LeaseStatus::Lost,
+        _ => LeaseStatus::Unknown,
+    }
+}
+
+/// What a request for a lock is told that was not acquired and has this many µs left.
+#[must_use]
+pub fn lock_status(left: Option<i64>) -> LockStatus {
+    LockStatus::Held {
+        retry_after: time_left(left),
+    }
+}
+
+/// Checks a lock's name.
+///
+/// # Errors
+///
+/// [`InvalidConfig`](ErrorKind::InvalidConfig) where it is empty or longer than [`MAX_NAME`](crate::MAX_NAME).
+pub fn lock_name(name: &str) -> Result<(), Error> {
+    crate::locks::check_name(name)
+}
+
+fn time_left(micros: Option<i64>) -> Duration {
+    Duration::from_micros(
+        micros
+            .and_then(|left| u64::try_from(left).ok())
+            .unwrap_or(0),
+    )
+}
