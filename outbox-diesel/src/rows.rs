@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use diesel::deserialize::Result;
 use diesel::row::Row;
-use outbox_core::sql::EventRow;
+use outbox_core::sql::{EventRow, InboxRow, KeyRow};
 use outbox_core::{DeadLetter, DeathReason};
 
 use crate::read::{Columns, FromRow, Reader};
@@ -83,5 +83,39 @@ impl<DB: Columns> FromRow<DB> for Counts {
             *count = u64::try_from(row.get(DB::bigint)?).unwrap_or(0);
         }
         Ok(Self { counts, oldest })
+    }
+}
+
+impl<DB: Columns> FromRow<DB> for KeyRow {
+    fn from_row<'a, R: Row<'a, DB>>(row: &mut Reader<'_, DB, R>) -> Result<Self> {
+        Ok(Self {
+            same: row.get(DB::boolean)?,
+            answer: row.maybe(DB::bytes)?,
+            left: row.maybe(DB::bigint)?,
+        })
+    }
+}
+
+impl<DB: Columns> FromRow<DB> for InboxRow {
+    fn from_row<'a, R: Row<'a, DB>>(row: &mut Reader<'_, DB, R>) -> Result<Self> {
+        row.maybe(DB::bytes).map(Self)
+    }
+}
+
+/// Whether another token has a key or a lock.
+pub(crate) struct Another(pub(crate) bool);
+
+impl<DB: Columns> FromRow<DB> for Another {
+    fn from_row<'a, R: Row<'a, DB>>(row: &mut Reader<'_, DB, R>) -> Result<Self> {
+        row.get(DB::boolean).map(Self)
+    }
+}
+
+/// How many µs a lock stays closed.
+pub(crate) struct Left(pub(crate) i64);
+
+impl<DB: Columns> FromRow<DB> for Left {
+    fn from_row<'a, R: Row<'a, DB>>(row: &mut Reader<'_, DB, R>) -> Result<Self> {
+        row.get(DB::bigint).map(Self)
     }
 }

@@ -10,8 +10,10 @@ use std::time::Duration;
 use diesel_async::pooled_connection::AsyncDieselConnectionManager;
 use diesel_async::pooled_connection::deadpool::{Object, Pool};
 use diesel_async::{AsyncConnection, AsyncPgConnection, SimpleAsyncConnection, TransactionManager};
-use outbox_core::conformance::Harness;
-use outbox_core::{Enqueue, Enqueued, Error, NewEvent, Spawn, TokioSpawn};
+use outbox_core::conformance::{Harness, ReceivingHarness};
+use outbox_core::{
+    Accepted, Enqueue, Enqueued, Error, Inbox, InboxMessage, NewEvent, Spawn, TokioSpawn,
+};
 use outbox_diesel::PgStore;
 use tests::{PgServer, pg_advance};
 
@@ -108,4 +110,11 @@ impl Harness for Pg {
     }
 }
 
+impl ReceivingHarness for Pg {
+    async fn accept(&self, tx: &mut Tx, message: &InboxMessage) -> Result<Accepted, Error> {
+        self.store.accept(tx.conn(), message).await
+    }
+}
+
 outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], Pg::new);
+outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], Pg::new);

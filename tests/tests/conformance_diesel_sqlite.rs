@@ -13,8 +13,11 @@ use diesel::connection::{AnsiTransactionManager, SimpleConnection, TransactionMa
 use diesel_async::pooled_connection::deadpool::{Object, Pool};
 use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig};
 use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
-use outbox_core::conformance::{Capabilities, Harness};
-use outbox_core::{Enqueue, Enqueued, Error, ManualClock, NewEvent, Spawn, TokioSpawn};
+use outbox_core::conformance::{Capabilities, Harness, ReceivingHarness};
+use outbox_core::{
+    Accepted, Enqueue, Enqueued, Error, Inbox, InboxMessage, ManualClock, NewEvent, Spawn,
+    TokioSpawn,
+};
 use outbox_diesel::SqliteStore;
 use tempfile::TempDir;
 
@@ -155,4 +158,11 @@ impl Harness for File {
     }
 }
 
+impl ReceivingHarness for File {
+    async fn accept(&self, tx: &mut Tx, message: &InboxMessage) -> Result<Accepted, Error> {
+        self.store.accept(tx.conn(), message).await
+    }
+}
+
 outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], File::new);
+outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], File::new);

@@ -19,6 +19,7 @@ pub(crate) enum Value<'q> {
     BigInt(Option<i64>),
     Text(Option<Cow<'q, str>>),
     Bytes(&'q [u8]),
+    MaybeBytes(Option<&'q [u8]>),
     Id([u8; 16]),
 }
 
@@ -45,6 +46,7 @@ impl Bind<Sqlite> for Value<'_> {
             Self::BigInt(value) => out.push_bind_param_value_only::<Nullable<BigInt>, _>(value),
             Self::Text(value) => out.push_bind_param_value_only::<Nullable<Text>, _>(value),
             Self::Bytes(value) => out.push_bind_param_value_only::<Binary, _>(*value),
+            Self::MaybeBytes(value) => out.push_bind_param_value_only::<Nullable<Binary>, _>(value),
             Self::Id(value) => out.push_bind_param_value_only::<Binary, _>(value.as_slice()),
         }
     }
