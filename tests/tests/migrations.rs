@@ -1,0 +1,166 @@
+//! Migrations: by hand, from an older schema, by many at once, in a schema with an odd name.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outbox_core::sql::{Migration, TableNames, pg, sqlite};
+use outbox_core::{
+    BeginKey, Begun, ClaimRequest, Enqueue, ErrorKind, Fingerprint, IdempotencyKey,
+    IdempotencyKeys, LockRequest, LockStatus, Locks, NewEvent, OutboxStore, Outcome, Settlement,
+};
+use outbox_sqlx::sqlx::postgres::PgPoolOptions;
+use outbox_sqlx::sqlx::{self, AssertSqlSafe, PgPool, SqlitePool};
+use outbox_sqlx::{PgStore, SqliteStore};
+use tests::PgServer;
+
+type Outcomes = Result<(), Box<dyn std::error::Error>>;
+
+fn odd_names() -> Result<TableNames, outbox_core::Error> {
+    TableNames::new("Out box")?.schema("My-Schema")
+}
+
+async fn pg_pool(url: &str) -> Result<PgPool, sqlx::Error> {
+    PgPoolOptions::new().max_connections(2).connect(url).await
+}
+
+/// Applies steps as other tools do: the text of each, by `psql`.
+fn apply(url: &str, steps: &[Migration]) {
+    let database = url.rsplit('/').next().unwrap_or_default();
+    for step in steps {
+        PgServer::shared().sql(database, &step.sql);
+    }
+}
+
+/// The store does what it is for.
+async fn works<S: OutboxStore + IdempotencyKeys + Locks>(store: &S) -> Outcomes {
+    let claim = store
+        .claim(&ClaimRequest::new(NonZeroU32::MIN, Duration::from_secs(60)))
+        .await?;
+    let settled: Vec<Settlement> = claim
+        .events
+        .iter()
+        .map(|claimed| Settlement::new(claimed.lease, Outcome::Published))
+        .collect();
+    assert_eq!(settled.len(), 1, "the event is there");
+    store.settle(&settled).await?;
+    let request = BeginKey::new(
+        IdempotencyKey::new("s", "k")?,
+        Fingerprint::from_bytes([1; 32]),
+    );
+    assert_eq!(store.begin_key(&request).await?, Begun::Started);
+    let lock = store.try_lock(&LockRequest::new("job")).await?;
+    assert_eq!(lock, LockStatus::Acquired);
+    Ok(())
+}
+
+fn event() -> NewEvent {
+    NewEvent::bytes("T", "x").to("https://ci.example/hooks")
+}
+
+#[tokio::test]
+async fn postgres_takes_the_exported_text_by_psql() -> Outcomes {
+    let url = PgServer::shared().create_database();
+    apply(&url, &pg::migrations(&odd_names()?));
+    let store = PgStore::new(pg_pool(&url).await?).tables(odd_names()?);
+    store.check_schema().await?;
+    store.migrate().await?;
+    let mut conn = store.pool().acquire().await?;
+    store.enqueue(&mut conn, event().key("k")).await?;
+    works(&store).await
+}
+
+#[tokio::test]
+async fn postgres_goes_on_from_an_older_schema() -> Outcomes {
+    let url = PgServer::shared().create_database();
+    apply(&url, &pg::migrations(&TableNames::default())[..1]);
+    let store = PgStore::new(pg_pool(&url).await?);
+    let old = store.check_schema().await.unwrap_err();
+    assert_eq!(old.kind(), ErrorKind::Schema);
+    assert!(old.to_string().contains("PgStore::migrate"), "{old}");
+    let mut conn = store.pool().acquire().await?;
+    store.enqueue(&mut conn, event()).await?;
+    store.migrate().await?;
+    store.check_schema().await?;
+    works(&store).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_is_migrated_by_many_at_once() -> Outcomes {
+    let url = PgServer::shared().create_database();
+    let mut tasks = Vec::new();
+    for _ in 0..12 {
+        let store = PgStore::new(pg_pool(&url).await?).tables(odd_names()?);
+        tasks.push(tokio::spawn(async move { store.migrate().await }));
+    }
+    for task in tasks {
+        task.await??;
+    }
+    let store = PgStore::new(pg_pool(&url).await?).tables(odd_names()?);
+    store.check_schema().await?;
+    let mut conn = store.pool().acquire().await?;
+    store.enqueue(&mut conn, event()).await?;
+    works(&store).await
+}
+
+async fn apply_sqlite(pool: &SqlitePool, steps: &[Migration]) -> Result<(), sqlx::Error> {
+    for step in steps {
+        let mut tx = pool.begin().await?;
+        sqlx::raw_sql(AssertSqlSafe(step.sql.as_str()))
+            .execute(&mut *tx)
+            .await?;
+        tx.commit().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn sqlite_takes_the_exported_text() -> Outcomes {
+    let folder = tempfile::tempdir()?;
+    let names = TableNames::new("Out box")?;
+    let store = SqliteStore::connect(folder.path().join("db")).await?;
+    let store = store.tables(names.clone())?;
+    apply_sqlite(store.pool(), &sqlite::migrations(&names)).await?;
+    store.check_schema().await?;
+    store.migrate().await?;
+    let mut conn = store.pool().acquire().await?;
+    store.enqueue(&mut conn, event().key("k")).await?;
+    works(&store).await
+}
+
+#[tokio::test]
+async fn sqlite_goes_on_from_an_older_schema() -> Outcomes {
+    let folder = tempfile::tempdir()?;
+    let store = SqliteStore::connect(folder.path().join("db")).await?;
+    let steps = sqlite::migrations(&TableNames::default());
+    apply_sqlite(store.pool(), &steps[..1]).await?;
+    let old = store.check_schema().await.unwrap_err();
+    assert_eq!(old.kind(), ErrorKind::Schema);
+    let mut conn = store.pool().acquire().await?;
+    store.enqueue(&mut conn, event()).await?;
+    drop(conn);
+    store.migrate().await?;
+    store.check_schema().await?;
+    works(&store).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_is_migrated_by_many_at_once() -> Outcomes {
+    let folder = tempfile::tempdir()?;
+    let path = Arc::new(folder.path().join("db"));
+    // The first connection makes the file and its write-ahead log.
+    let store = SqliteStore::connect(path.as_path()).await?;
+    let mut tasks = Vec::new();
+    for _ in 0..8 {
+        let store = SqliteStore::connect(path.as_path()).await?;
+        tasks.push(tokio::spawn(async move { store.migrate().await }));
+    }
+    for task in tasks {
+        task.await??;
+    }
+    store.check_schema().await?;
+    let mut conn = store.pool().acquire().await?;
+    store.enqueue(&mut conn, event()).await?;
+    drop(conn);
+    works(&store).await
+}
