@@ -1,6 +1,7 @@
-//! Drains a backlog through `PgStore` and through a hand-written loop beside it, on one server.
+//! Drains a backlog through the `PgStore`s of outbox-sqlx and outbox-diesel and through a hand-written
+//! loop beside them, on one server.
 //!
-//! `cargo bench -p outbox-sqlx --features postgres,runtime-tokio --bench drain -- [events]`
+//! `cargo bench -p tests --bench drain -- [events]`
 //!
 //! Only the ratios within one run count. `DATABASE_URL` names a database to use instead of a private
 //! server; its `outbox_*` tables are emptied.
@@ -11,9 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use outbox_core::sql::TableNames;
+use diesel_async::AsyncPgConnection;
+use diesel_async::pooled_connection::deadpool::Pool;
+use diesel_async::pooled_connection::{
+    AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod,
+};
 use outbox_core::{ClaimRequest, OutboxStore, Outcome, Retention, Settlement};
-use outbox_sqlx::PgStore;
 use outbox_sqlx::sqlx::postgres::PgPoolOptions;
 use outbox_sqlx::sqlx::types::Uuid;
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, PgPool, Row};
@@ -49,32 +53,46 @@ async fn run(events: i64) {
         .connect(&url)
         .await
         .expect("connected");
-    let store = PgStore::new(pool.clone())
-        .tables(TableNames::default())
-        .retention(Retention::DeleteAtOnce);
-    store.migrate().await.expect("migrated");
-    println!("{events} events of 400 bytes, thousand events/s: by hand, PgStore, ratio");
+    let diesel_pool = diesel_pool(&url);
+    let by_sqlx = || outbox_sqlx::PgStore::new(pool.clone()).retention(Retention::DeleteAtOnce);
+    let by_diesel =
+        || outbox_diesel::PgStore::new(diesel_pool.clone()).retention(Retention::DeleteAtOnce);
+    by_sqlx().migrate().await.expect("migrated");
+    println!(
+        "{events} events of 400 bytes, thousand events/s: by hand; sqlx, ratio; diesel, ratio"
+    );
     for batch in [100, 1_000] {
         for workers in [1, 2, 4] {
             fill(&pool, events, "NULL", 0).await;
             let hand = rate(events, by_hand(&pool, batch, workers).await);
             fill(&pool, events, "NULL", 0).await;
-            let own = rate(events, by_store(&pool, batch, workers).await);
+            let sqlx = rate(events, by_store(by_sqlx, batch, workers).await);
+            fill(&pool, events, "NULL", 0).await;
+            let diesel = rate(events, by_store(by_diesel, batch, workers).await);
             println!(
-                "batch {batch:>4}, workers {workers}: {hand:>6.1} {own:>6.1} {:.2}",
-                own / hand
+                "batch {batch:>4}, workers {workers}: {hand:>6.1}; {sqlx:>6.1} {:.2}; {diesel:>6.1} {:.2}",
+                sqlx / hand,
+                diesel / hand
             );
         }
     }
-    println!("keys, batch 100, thousand events/s: 10,000 keys (Zipf), one key");
+    println!("keys through sqlx, batch 100, thousand events/s: 10,000 keys (Zipf), one key");
     for workers in [1, 2, 4] {
         let zipf = "floor(10000 ^ random())::bigint::text";
         fill(&pool, events, zipf, 2).await;
-        let many = rate(events, by_store(&pool, 100, workers).await);
+        let many = rate(events, by_store(by_sqlx, 100, workers).await);
         fill(&pool, events, "'k'", 2).await;
-        let one = rate(events, by_store(&pool, 100, workers).await);
+        let one = rate(events, by_store(by_sqlx, 100, workers).await);
         println!("workers {workers}: {many:>6.1} {one:>6.1}");
     }
+}
+
+fn diesel_pool(url: &str) -> Pool<AsyncPgConnection> {
+    let mut config = ManagerConfig::default();
+    config.recycling_method = RecyclingMethod::Fast;
+    let manager = AsyncDieselConnectionManager::new_with_config(url, config);
+    let pool = Pool::builder(manager).max_size(8);
+    pool.build().expect("a pool")
 }
 
 fn rate(events: i64, took: Duration) -> f64 {
@@ -106,12 +124,16 @@ async fn fill(pool: &PgPool, events: i64, key: &str, shape: i16) {
 }
 
 /// Claims and settles until nothing is left, by so many workers on stores of their own.
-async fn by_store(pool: &PgPool, batch: u32, workers: usize) -> Duration {
+async fn by_store<S: OutboxStore + 'static>(
+    store: impl Fn() -> S,
+    batch: u32,
+    workers: usize,
+) -> Duration {
     let begun = Instant::now();
     let left = Arc::new(AtomicUsize::new(0));
     let tasks: Vec<_> = (0..workers)
         .map(|_| {
-            let store = PgStore::new(pool.clone()).retention(Retention::DeleteAtOnce);
+            let store = store();
             let left = Arc::clone(&left);
             tokio::spawn(async move {
                 let rows = NonZeroU32::new(batch).expect("rows");
