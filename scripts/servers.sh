@@ -17,6 +17,7 @@ missing_packages() {
         /opt/homebrew/opt/postgresql@*/bin /usr/local/opt/postgresql@*/bin || echo postgresql
     found mariadbd /usr/sbin /usr/local/sbin /usr/libexec \
         /opt/homebrew/opt/mariadb/bin /usr/local/opt/mariadb/bin || echo mariadb-server
+    found pgbouncer /usr/sbin /usr/local/sbin /usr/local/bin /opt/homebrew/bin || echo pgbouncer
     found git || echo git
     found cc || echo build-essential
 }
@@ -25,12 +26,12 @@ require_servers() {
     local packages
     packages=$(missing_packages | xargs)
     if [[ -z $packages ]]; then
-        echo "PostgreSQL, MariaDB, git and a C compiler are here."
+        echo "PostgreSQL, PgBouncer, MariaDB, git and a C compiler are here."
         return
     fi
     if [[ $EUID -ne 0 ]] || ! command -v apt-get >/dev/null; then
         fail "the tests need $packages (Debian's names). Install them, for example by" \
-            "\`sudo apt-get install $packages\` or \`brew install postgresql@17 mariadb\`," \
+            "\`sudo apt-get install $packages\` or \`brew install postgresql@17 pgbouncer mariadb\`," \
             "and run this again. No server has to run: the tests start their own."
     fi
     echo "Installing $packages."

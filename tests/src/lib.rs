@@ -18,6 +18,7 @@
 
 mod advance;
 mod binaries;
+mod bouncer;
 mod daemon;
 mod maria;
 mod pg;
@@ -25,6 +26,7 @@ mod poll;
 mod user;
 
 pub use advance::pg_advance;
+pub use bouncer::PgBouncer;
 pub use maria::MariaServer;
 pub use pg::PgServer;
 pub use poll::{poll_until, try_until};

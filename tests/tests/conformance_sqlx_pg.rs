@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outbox_core::conformance::{Harness, ReceivingHarness};
+use outbox_core::conformance::{Capabilities, Harness, ReceivingHarness};
 use outbox_core::{
     Accepted, Enqueue, Enqueued, Error, Inbox, InboxMessage, NewEvent, Spawn, TokioSpawn,
 };
@@ -15,14 +15,28 @@ use tests::PgServer;
 struct Pg {
     url: String,
     store: PgStore,
+    in_transactions: bool,
 }
 
 impl Pg {
     async fn new() -> Self {
+        Self::with_mode(false).await
+    }
+
+    /// As behind an old PgBouncer.
+    async fn in_transactions() -> Self {
+        Self::with_mode(true).await
+    }
+
+    async fn with_mode(in_transactions: bool) -> Self {
         let url = PgServer::shared().create_database();
-        let store = PgStore::new(pool(&url).await);
+        let store = PgStore::new(pool(&url).await).in_transactions(in_transactions);
         store.migrate().await.expect("migrated");
-        Self { url, store }
+        Self {
+            url,
+            store,
+            in_transactions,
+        }
     }
 }
 
@@ -57,7 +71,7 @@ impl Harness for Pg {
     }
 
     async fn open(&self) -> PgStore {
-        PgStore::new(pool(&self.url).await)
+        PgStore::new(pool(&self.url).await).in_transactions(self.in_transactions)
     }
 
     async fn begin(&self) -> Self::Tx {
@@ -110,6 +124,15 @@ impl Harness for Pg {
         true
     }
 
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::default();
+        if self.in_transactions {
+            // The statements are the same; three show that nothing is left open.
+            capabilities.histories = 3;
+        }
+        capabilities
+    }
+
     fn spawner(&self) -> Option<Arc<dyn Spawn>> {
         Some(Arc::new(TokioSpawn))
     }
@@ -123,3 +146,10 @@ impl ReceivingHarness for Pg {
 
 outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], Pg::new);
 outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], Pg::new);
+
+mod in_transactions {
+    use super::Pg;
+
+    outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], Pg::in_transactions);
+    outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], Pg::in_transactions);
+}

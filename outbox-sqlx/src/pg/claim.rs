@@ -8,28 +8,24 @@ use outbox_core::{
     Claim, ClaimRequest, DestinationFilter, Error, Hold, Lease, LeaseStatus, LeaseToken,
     OutboxStore, Settlement, async_trait,
 };
-use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgArguments, PgRow};
-use sqlx::query::Query;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
-use sqlx::{Postgres, Row};
 
 use super::error::classify;
 use super::row::{EVENT_COLUMNS, Stamp, column, event_row};
+use super::session::{Session, Statement};
 use super::{PgStore, retried};
 use crate::query;
 
 #[async_trait]
 impl OutboxStore for PgStore {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claim, Error> {
-        let mut driver = Driver {
-            conn: self
-                .connection("claim")
-                .await
-                .inspect_err(|_| self.scan().reset())?,
-            sql: Arc::clone(&self.sql),
-        };
-        sql::claim(&mut driver, &self.scan, request, Instant::now).await
+        let claim = self.claim_once(request).await;
+        if claim.is_err() {
+            self.scan().reset();
+        }
+        claim
     }
 
     async fn settle(&self, batch: &[Settlement]) -> Result<Vec<LeaseStatus>, Error> {
@@ -54,8 +50,20 @@ impl OutboxStore for PgStore {
     }
 }
 
+impl PgStore {
+    async fn claim_once(&self, request: &ClaimRequest) -> Result<Claim, Error> {
+        let mut driver = Driver {
+            session: self.session("claim").await?,
+            sql: Arc::clone(&self.sql),
+        };
+        let claim = sql::claim(&mut driver, &self.scan, request, Instant::now).await?;
+        driver.session.end().await?;
+        Ok(claim)
+    }
+}
+
 struct Driver {
-    conn: PoolConnection<Postgres>,
+    session: Session,
     sql: Arc<outbox_core::sql::pg::Statements>,
 }
 
@@ -91,8 +99,9 @@ impl ClaimDriver for Driver {
                 filtered(start.bind(rows).bind(&after.0).bind(after.1), request)
             }
         };
-        let rows = statement
-            .fetch_all(&mut *self.conn)
+        let rows = self
+            .session
+            .fetch_all(statement)
             .await
             .map_err(|error| classify("claim", error))?;
         let mut taken = Taken::with_capacity(rows.len());
@@ -103,16 +112,13 @@ impl ClaimDriver for Driver {
     }
 
     async fn look(&mut self) -> Result<(Notes, i64), Error> {
-        let row = query(&self.sql.claim.look).fetch_one(&mut *self.conn).await;
+        let row = self.session.fetch_one(query(&self.sql.claim.look)).await;
         row.and_then(|row| Ok((Notes::new(row.try_get(0)?), row.try_get(1)?)))
             .map_err(|error| classify("claim", error))
     }
 }
 
-fn filtered<'q>(
-    statement: Query<'q, Postgres, PgArguments>,
-    request: &'q ClaimRequest,
-) -> Query<'q, Postgres, PgArguments> {
+fn filtered<'q>(statement: Statement<'q>, request: &'q ClaimRequest) -> Statement<'q> {
     let (only, except) = match &request.destinations {
         DestinationFilter::Only(list) => (Some(list.as_slice()), None),
         DestinationFilter::Except(list) => (None, Some(list.as_slice())),

@@ -19,12 +19,10 @@ use crate::query;
 #[async_trait]
 impl DeadLetters for PgStore {
     async fn list(&self, filter: &DeadLetterFilter, page: &Page) -> Result<Vec<DeadLetter>, Error> {
-        let rows = filtered(&self.sql.dead_letters.list, filter)
+        let list = filtered(&self.sql.dead_letters.list, filter)
             .bind(page.after.unwrap_or(i64::MIN))
-            .bind(i64::from(page.rows))
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| classify("list", error))?;
+            .bind(i64::from(page.rows));
+        let rows = self.fetch_all("list", list).await?;
         rows.iter().map(letter).collect()
     }
 
@@ -75,10 +73,8 @@ impl PgStore {
         operation: &'static str,
         statement: Query<'_, Postgres, PgArguments>,
     ) -> Result<u64, Error> {
-        let row = statement.fetch_one(&self.pool).await;
-        let count: i64 = row
-            .and_then(|row| row.try_get(0))
-            .map_err(|error| classify(operation, error))?;
+        let row = self.fetch_one(operation, statement).await?;
+        let count: i64 = row.try_get(0).map_err(|error| classify(operation, error))?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
 }

@@ -26,9 +26,9 @@ impl PgStore {
                 .bind(error_text(reason)),
             _ => query(&sql.free).bind(destination),
         };
-        let done = statement.execute(&self.pool).await;
+        let done = self.changed("hold", statement).await;
         self.scan().destinations_changed();
-        done.map(drop).map_err(|error| classify("hold", error))
+        done.map(drop)
     }
 }
 
@@ -39,39 +39,34 @@ impl Destinations for PgStore {
         destination: &str,
         policy: DeadHeadPolicy,
     ) -> Result<(), Error> {
-        let set = || async {
-            let done = query(&self.sql.destinations.set_policy)
+        let set = || {
+            query(&self.sql.destinations.set_policy)
                 .bind(destination)
                 .bind(policy.as_str())
-                .execute(&self.pool)
-                .await;
-            done.map_err(|error| classify("set_dead_head_policy", error))
         };
-        retried!(set())?;
+        retried!(self.changed("set_dead_head_policy", set()))?;
         self.scan().destinations_changed();
         Ok(())
     }
 
     async fn destinations(&self, page: &DestinationPage) -> Result<Vec<DestinationState>, Error> {
-        let rows = query(&self.sql.destinations.list)
+        let list = query(&self.sql.destinations.list)
             .bind(page.after.as_deref().unwrap_or_default())
-            .bind(i64::from(page.rows))
-            .fetch_all(&self.pool)
-            .await;
-        rows.and_then(|rows| rows.iter().map(state).collect())
-            .map_err(|error| classify("destinations", error))
+            .bind(i64::from(page.rows));
+        let rows = self.fetch_all("destinations", list).await?;
+        let read: Result<_, sqlx::Error> = rows.iter().map(state).collect();
+        read.map_err(|error| classify("destinations", error))
     }
 
     async fn blocked_keys(&self, page: &BlockedKeyPage) -> Result<Vec<BlockedKey>, Error> {
         let after = page.after.as_ref();
-        let rows = query(&self.sql.destinations.blocked_keys)
+        let list = query(&self.sql.destinations.blocked_keys)
             .bind(after.map_or("", |(destination, _)| destination))
             .bind(after.map_or("", |(_, key)| key))
-            .bind(i64::from(page.rows))
-            .fetch_all(&self.pool)
-            .await;
-        rows.and_then(|rows| rows.iter().map(blocked).collect())
-            .map_err(|error| classify("blocked_keys", error))
+            .bind(i64::from(page.rows));
+        let rows = self.fetch_all("blocked_keys", list).await?;
+        let read: Result<_, sqlx::Error> = rows.iter().map(blocked).collect();
+        read.map_err(|error| classify("blocked_keys", error))
     }
 }
 

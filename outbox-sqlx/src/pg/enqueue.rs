@@ -36,6 +36,7 @@ impl Enqueue<PgConnection> for PgStore {
             .bind(row.max_attempts)
             .bind(row.delay)
             .bind(row.ttl)
+            .persistent(!self.in_transactions)
             .execute(conn)
             .await
             .map_err(|error| classify(OPERATION, error))?;
@@ -93,6 +94,7 @@ impl PgStore {
             .bind(each(rows, |row| row.max_attempts))
             .bind(each(rows, |row| row.delay))
             .bind(each(rows, |row| row.ttl))
+            .persistent(!self.in_transactions)
             .fetch_all(conn)
             .await
             .map_err(|error| classify(OPERATION, error))?;

@@ -7,16 +7,15 @@ use outbox_core::{
     Accepted, BeginKey, Begun, CompleteKey, Error, ErrorKind, IdempotencyKey, IdempotencyKeys,
     Inbox, InboxMessage, LeaseStatus, LeaseToken, async_trait,
 };
-use sqlx::postgres::PgArguments;
-use sqlx::query::Query;
 use sqlx::types::Uuid;
-use sqlx::{PgConnection, Postgres, Row};
+use sqlx::{PgConnection, Row};
 
 use super::error::classify;
+use super::session::Statement;
 use super::{PgStore, retried};
 use crate::query;
 
-fn on<'q>(sql: &'q Sql, key: &'q IdempotencyKey) -> Query<'q, Postgres, PgArguments> {
+fn on<'q>(sql: &'q Sql, key: &'q IdempotencyKey) -> Statement<'q> {
     query(sql).bind(key.scope()).bind(key.key())
 }
 
@@ -84,12 +83,12 @@ impl PgStore {
         if self.changed("begin_key", begin).await? > 0 {
             return Ok(Begun::Started);
         }
-        let found = on(&sql.look, &request.key)
+        let look = on(&sql.look, &request.key)
             .bind(&request.fingerprint.as_bytes()[..])
-            .bind(uuid(request.token))
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(|error| classify("begin_key", error))?
+            .bind(uuid(request.token));
+        let mut found = self.fetch_all("begin_key", look).await?;
+        let found = found
+            .pop()
             .ok_or_else(|| Error::new(ErrorKind::Conflict, "begin_key: the key is free by now"))?;
         let row = || {
             Ok(KeyRow {
@@ -109,7 +108,7 @@ impl PgStore {
         operation: &'static str,
         key: &IdempotencyKey,
         token: LeaseToken,
-        statement: Query<'_, Postgres, PgArguments>,
+        statement: Statement<'_>,
     ) -> Result<LeaseStatus, Error> {
         if self.changed(operation, statement).await? > 0 {
             return Ok(LeaseStatus::Ours);
@@ -122,23 +121,13 @@ impl PgStore {
     pub(super) async fn another(
         &self,
         operation: &'static str,
-        statement: Query<'_, Postgres, PgArguments>,
+        statement: Statement<'_>,
     ) -> Result<LeaseStatus, Error> {
-        let found = statement.fetch_optional(&self.pool).await;
-        found
-            .and_then(|row| row.map(|row| row.try_get(0)).transpose())
+        let found = self.fetch_all(operation, statement).await?;
+        let another = found.first().map(|row| row.try_get(0));
+        another
+            .transpose()
             .map(owner)
-            .map_err(|error| classify(operation, error))
-    }
-
-    /// How many rows a statement changed.
-    pub(super) async fn changed(
-        &self,
-        operation: &'static str,
-        statement: Query<'_, Postgres, PgArguments>,
-    ) -> Result<u64, Error> {
-        let done = statement.execute(&self.pool).await;
-        done.map(|done| done.rows_affected())
             .map_err(|error| classify(operation, error))
     }
 }
@@ -162,13 +151,15 @@ impl Inbox<PgConnection> for PgStore {
                     .map(|print| &print.as_bytes()[..]),
             )
             .bind(micros(message.retention))
+            .persistent(!self.in_transactions)
             .execute(&mut *conn)
             .await
             .map_err(failed)?;
         if new.rows_affected() > 0 {
             return Ok(Accepted::First);
         }
-        let found = on(&sql.accepted, &message.key).fetch_optional(conn).await;
+        let look = on(&sql.accepted, &message.key).persistent(!self.in_transactions);
+        let found = look.fetch_optional(conn).await;
         let row = found
             .and_then(|row| row.map(|row| row.try_get(0).map(InboxRow)).transpose())
             .map_err(failed)?;

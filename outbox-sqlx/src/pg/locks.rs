@@ -28,11 +28,10 @@ impl Locks for PgStore {
         if retried!(self.changed("try_lock", acquire()))? > 0 {
             return Ok(LockStatus::Acquired);
         }
-        let left = query(&self.sql.locks.left)
-            .bind(&request.name)
-            .fetch_optional(&self.pool)
-            .await;
-        left.and_then(|row| row.map(|row| row.try_get(0)).transpose())
+        let left = query(&self.sql.locks.left).bind(&request.name);
+        let found = self.fetch_all("try_lock", left).await?;
+        let left = found.first().map(|row| row.try_get(0));
+        left.transpose()
             .map(lock_status)
             .map_err(|error| classify("try_lock", error))
     }

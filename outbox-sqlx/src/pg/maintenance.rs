@@ -14,12 +14,9 @@ use crate::query;
 #[async_trait]
 impl Maintenance for PgStore {
     async fn stats(&self, count_limit: u32) -> Result<Stats, Error> {
-        let row = query(&self.sql.maintenance.stats)
-            .bind(i64::from(count_limit))
-            .fetch_one(&self.pool)
-            .await;
-        row.and_then(|row| stats(&row, u64::from(count_limit)))
-            .map_err(|error| classify("stats", error))
+        let stats_of = query(&self.sql.maintenance.stats).bind(i64::from(count_limit));
+        let row = self.fetch_one("stats", stats_of).await?;
+        stats(&row, u64::from(count_limit)).map_err(|error| classify("stats", error))
     }
 
     async fn prune(&self, prune: &Prune) -> Result<Pruned, Error> {
@@ -48,15 +45,8 @@ impl Maintenance for PgStore {
 
 impl PgStore {
     async fn delete(&self, sql: &Sql, after: Duration, rows: u32) -> Result<u64, Error> {
-        let delete = || async {
-            let done = query(sql)
-                .bind(micros(after))
-                .bind(i64::from(rows))
-                .execute(&self.pool)
-                .await;
-            done.map_err(|error| classify("prune", error))
-        };
-        Ok(retried!(delete())?.rows_affected())
+        let delete = || query(sql).bind(micros(after)).bind(i64::from(rows));
+        retried!(self.changed("prune", delete()))
     }
 }
 

@@ -11,6 +11,7 @@ mod maintenance;
 mod notify;
 mod row;
 mod schema;
+mod session;
 mod settle;
 mod wake;
 
@@ -21,18 +22,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outbox_core::sql::pg::Statements;
 use outbox_core::sql::{ScanState, TableNames};
-use outbox_core::{Error, EventLimits, Retention};
+use outbox_core::{EventLimits, Retention};
 use sqlx::PgPool;
-use sqlx::Postgres;
-use sqlx::pool::PoolConnection;
-
-use self::error::classify;
 
 /// An outbox in PostgreSQL. Clones share the pool and what claims learn from each other.
 ///
 /// Every call is one or a few statements in autocommit mode on one pooled connection, none of which
 /// leaves anything behind on it: a pool with one connection is enough, and a dropped future harms
-/// nothing. `PgBouncer` in transaction mode serves from version 1.21 on.
+/// nothing. `PgBouncer` in transaction mode serves from version 1.21 on, older ones
+/// [with transactions](Self::in_transactions).
 ///
 /// ```no_run
 /// # async fn example(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
@@ -55,6 +53,7 @@ pub struct PgStore {
     retention: Retention,
     sql: Arc<Statements>,
     scan: Arc<Mutex<ScanState>>,
+    in_transactions: bool,
 }
 
 impl PgStore {
@@ -65,6 +64,7 @@ impl PgStore {
         Self {
             sql: Arc::new(Statements::new(&names, retention)),
             scan: Arc::default(),
+            in_transactions: false,
             limits: EventLimits::default(),
             pool,
             names,
@@ -93,6 +93,18 @@ impl PgStore {
         self
     }
 
+    /// Makes each call in a transaction of its own and prepares no statement: for `PgBouncer` before
+    /// version 1.21 in transaction mode, where the next statement may meet another connection of the
+    /// server, and for poolers like it. Two more round trips for each call. Default: false.
+    ///
+    /// Connect with `statement_cache_capacity(0)` too, so that the application's own statements on
+    /// these connections are not kept.
+    #[must_use]
+    pub const fn in_transactions(mut self, yes: bool) -> Self {
+        self.in_transactions = yes;
+        self
+    }
+
     fn rebuilt(mut self) -> Self {
         self.sql = Arc::new(Statements::new(&self.names, self.retention));
         self.scan = Arc::default();
@@ -103,13 +115,6 @@ impl PgStore {
     #[must_use]
     pub const fn pool(&self) -> &PgPool {
         &self.pool
-    }
-
-    async fn connection(&self, operation: &'static str) -> Result<PoolConnection<Postgres>, Error> {
-        self.pool
-            .acquire()
-            .await
-            .map_err(|error| classify(operation, error))
     }
 
     fn scan(&self) -> MutexGuard<'_, ScanState> {

@@ -19,8 +19,8 @@ impl PgStore {
     ///
     /// As [`OutboxStore`](outbox_core::OutboxStore).
     pub async fn notify(&self) -> Result<(), Error> {
-        let done = query(&self.sql.notify.notify).execute(&self.pool).await;
-        done.map(drop).map_err(|error| classify("notify", error))
+        let notify = query(&self.sql.notify.notify);
+        self.changed("notify", notify).await.map(drop)
     }
 
     /// Makes every statement that inserts events notify, as part of its transaction: no producer

@@ -41,10 +41,8 @@ impl PgStore {
     /// [`Schema`](outbox_core::ErrorKind::Schema) where they are not; else as
     /// [`OutboxStore`](outbox_core::OutboxStore).
     pub async fn check_schema(&self) -> Result<(), Error> {
-        let row = query(&self.sql.schema.version)
-            .fetch_one(&self.pool)
-            .await
-            .map_err(|error| classify("check_schema", error))?;
+        let version = query(&self.sql.schema.version);
+        let row = self.fetch_one("check_schema", version).await?;
         let version: i32 = row
             .try_get(0)
             .map_err(|error| classify("check_schema", error))?;

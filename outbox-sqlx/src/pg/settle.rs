@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use outbox_core::sql::{Settling, answer, at_places, micros, under};
 use outbox_core::{Error, Lease, LeaseStatus, LeaseToken, Settlement};
+use sqlx::Row;
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
-use sqlx::{PgConnection, Row};
 
 use super::PgStore;
 use super::error::classify;
+use super::session::Session;
 use crate::query;
 
 /// The one row of the statements that return the seqs or places they changed.
@@ -26,42 +27,41 @@ impl PgStore {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
-        let mut conn = self.connection("settle").await?;
+        let mut session = self.session("settle").await?;
         let columns = Settling::new(batch);
         let ours = self
-            .change(&mut conn, &columns)
+            .change(&mut session, &columns)
             .await
             .map_err(|error| classify("settle", error))?;
         self.scan().settled(columns.gives_back());
         let leases = batch.iter().map(|settlement| settlement.lease);
         let held = self
-            .held(&mut conn, "settle", leases.clone(), &ours)
+            .held(&mut session, "settle", leases.clone(), &ours)
             .await?;
+        session.end().await?;
         Ok(answer(leases, &ours, true, &held))
     }
 
     async fn change(
         &self,
-        conn: &mut PgConnection,
+        session: &mut Session,
         columns: &Settling<'_>,
     ) -> Result<HashSet<Lease>, sqlx::Error> {
         if let Some(token) = columns.all_published_under() {
-            let row = query(&self.sql.settle.published)
+            let published = query(&self.sql.settle.published)
                 .bind(&columns.seqs)
-                .bind(Uuid::from_bytes(token))
-                .fetch_one(conn)
-                .await?;
+                .bind(Uuid::from_bytes(token));
+            let row = session.fetch_one(published).await?;
             return Ok(under(token, &numbers(&row)?));
         }
-        let row = query(&self.sql.settle.mixed)
+        let mixed = query(&self.sql.settle.mixed)
             .bind(&columns.seqs)
             .bind(uuids(&columns.leases))
             .bind(&columns.kinds)
             .bind(&columns.after)
             .bind(&columns.notes)
-            .bind(&columns.reasons)
-            .fetch_one(conn)
-            .await?;
+            .bind(&columns.reasons);
+        let row = session.fetch_one(mixed).await?;
         Ok(at_places(&columns.leases, &numbers(&row)?))
     }
 
@@ -73,39 +73,39 @@ impl PgStore {
         if leases.is_empty() {
             return Ok(Vec::new());
         }
-        let mut conn = self.connection("extend").await?;
-        let row = query(&self.sql.settle.extend)
+        let mut session = self.session("extend").await?;
+        let extend = query(&self.sql.settle.extend)
             .bind(seqs(leases))
             .bind(uuids(leases))
-            .bind(micros(by))
-            .fetch_one(&mut *conn)
-            .await;
+            .bind(micros(by));
+        let row = session.fetch_one(extend).await;
         let places = row
             .and_then(|row| numbers(&row))
             .map_err(|error| classify("extend", error))?;
         let ours = at_places(leases, &places);
         let all = leases.iter().copied();
-        let held = self.held(&mut conn, "extend", all.clone(), &ours).await?;
+        let held = self
+            .held(&mut session, "extend", all.clone(), &ours)
+            .await?;
+        session.end().await?;
         Ok(answer(all, &ours, false, &held))
     }
 
     pub(super) async fn release_claim_once(&self, token: LeaseToken) -> Result<u64, Error> {
-        let done = query(&self.sql.settle.release_claim)
+        let release = query(&self.sql.settle.release_claim)
             .bind(Uuid::from_bytes(*token.as_bytes()))
             .bind(i64::MIN)
             .bind("")
-            .bind(i64::MIN)
-            .execute(&self.pool)
-            .await
-            .map_err(|error| classify("release_claim", error))?;
+            .bind(i64::MIN);
+        let released = self.changed("release_claim", release).await?;
         self.scan().settled(true);
-        Ok(done.rows_affected())
+        Ok(released)
     }
 
     /// Tells lost leases from ended ones; asks only where something was not changed.
     async fn held(
         &self,
-        conn: &mut PgConnection,
+        session: &mut Session,
         operation: &'static str,
         leases: impl Iterator<Item = Lease>,
         ours: &HashSet<Lease>,
@@ -118,9 +118,8 @@ impl PgStore {
         if asked.is_empty() {
             return Ok(held);
         }
-        let rows = query(&self.sql.settle.held)
-            .bind(asked)
-            .fetch_all(conn)
+        let rows = session
+            .fetch_all(query(&self.sql.settle.held).bind(asked))
             .await
             .map_err(|error| classify(operation, error))?;
         for row in rows {
