@@ -31,9 +31,11 @@ mod sqlite;
 pub use diesel;
 pub use diesel_async;
 pub use outbox_core;
+#[cfg(feature = "postgres")]
+pub use tokio_postgres;
 
 #[cfg(feature = "postgres")]
-pub use pg::PgStore;
+pub use pg::{PgStore, PgWake};
 pub use pool::{Connections, Loan};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;

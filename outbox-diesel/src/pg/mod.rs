@@ -8,9 +8,13 @@ mod error;
 mod idempotency;
 mod locks;
 mod maintenance;
+mod notify;
 mod schema;
 mod settle;
 mod value;
+mod wake;
+
+pub use wake::PgWake;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -49,10 +49,10 @@ struct Running {
 }
 
 impl Running {
-    fn start<S: Subject>(store: &S, build: impl FnOnce(RelayBuilder) -> RelayBuilder) -> Self {
+    fn start<S: Subject>(subject: &S, build: impl FnOnce(RelayBuilder) -> RelayBuilder) -> Self {
         let (send, delivered) = unbounded_channel();
         let seen = Arc::new(RecordingObserver::new());
-        let builder = Relay::builder(store.clone(), Tell(send), TokioTimer)
+        let builder = Relay::builder(subject.store(), Tell(send), TokioTimer)
             .poll_interval(Duration::from_secs(3600))
             .store_backoff(Duration::from_millis(20), Duration::from_millis(200))
             .observer(Arc::clone(&seen));
@@ -113,13 +113,13 @@ pub(crate) async fn the_trigger_notifies_of_inserts_alone_and_can_be_removed<S: 
 
     fixture.commit().await.unwrap();
     let request = ClaimRequest::new(10.try_into().unwrap(), LONG);
-    let claim = fixture.subject.claim(&request).await.unwrap();
+    let claim = fixture.subject.store().claim(&request).await.unwrap();
     let outcome = Outcome::Retry {
         after: LONG,
         error: "later".to_owned(),
     };
     let retry = Settlement::new(claim.events[0].lease, outcome);
-    fixture.subject.settle(&[retry]).await.unwrap();
+    fixture.subject.store().settle(&[retry]).await.unwrap();
     fixture.subject.disable_trigger().await.unwrap();
     fixture.subject.disable_trigger().await.unwrap();
     fixture.commit().await.unwrap();
@@ -197,7 +197,8 @@ pub(crate) async fn a_quiet_listener_is_kept<S: Subject>() {
 }
 
 pub(crate) async fn a_relay_outlives_a_crash_of_the_server<S: Subject>() {
-    let server = PgServer::start();
+    // What was committed must outlive it too.
+    let server = PgServer::start_with(&["synchronous_commit=on"]);
     let fixture = Fixture::<S>::new(&server).await;
     let mut relay = Running::start(&fixture.subject, |b| b.wake(fixture.subject.wake(None)));
     fixture.commit().await.unwrap();

@@ -4,6 +4,7 @@ mod cases;
 mod subject;
 
 use outbox_sqlx::PgStore as Sqlx;
+use subject::Diesel;
 
 /// One test per case, for each adapter.
 macro_rules! suite {
@@ -37,4 +38,4 @@ macro_rules! suites {
     };
 }
 
-suites! { sqlx: Sqlx }
+suites! { diesel: Diesel, sqlx: Sqlx }

@@ -3,9 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use diesel_async::AsyncPgConnection;
+use diesel_async::pooled_connection::AsyncDieselConnectionManager;
+use diesel_async::pooled_connection::deadpool::Pool;
 use futures::stream::BoxStream;
 use outbox_core::sql::TableNames;
 use outbox_core::{Enqueue, Error, NewEvent, OutboxStore, TokioTimer, Wake, async_trait};
+use outbox_diesel::tokio_postgres::Config;
 use outbox_sqlx::PgStore;
 use outbox_sqlx::sqlx::PgPool;
 use outbox_sqlx::sqlx::postgres::PgPoolOptions;
@@ -13,8 +17,9 @@ use tests::PgServer;
 
 /// An adapter's store.
 #[async_trait]
-pub(crate) trait Subject: OutboxStore + Clone + 'static {
+pub(crate) trait Subject: Clone + Send + Sync + 'static {
     async fn open(url: &str, names: TableNames) -> Self;
+    fn store(&self) -> Arc<dyn OutboxStore>;
     async fn notify(&self) -> Result<(), Error>;
     async fn enable_trigger(&self) -> Result<(), Error>;
     async fn disable_trigger(&self) -> Result<(), Error>;
@@ -32,6 +37,10 @@ impl Subject for PgStore {
         Self::new(pool(url)).tables(names)
     }
 
+    fn store(&self) -> Arc<dyn OutboxStore> {
+        Arc::new(self.clone())
+    }
+
     async fn notify(&self) -> Result<(), Error> {
         Self::notify(self).await
     }
@@ -46,6 +55,51 @@ impl Subject for PgStore {
 
     fn wake(&self, patience: Option<(Duration, Duration)>) -> Arc<dyn Wake> {
         let mut wake = Self::wake(self, TokioTimer);
+        if let Some((quiet, limit)) = patience {
+            wake = wake.probe_after(quiet).answer_within(limit);
+        }
+        Arc::new(wake)
+    }
+}
+
+/// A store, and where it is: diesel's listener connects by itself.
+#[derive(Clone)]
+pub(crate) struct Diesel {
+    store: outbox_diesel::PgStore,
+    config: Config,
+    names: TableNames,
+}
+
+#[async_trait]
+impl Subject for Diesel {
+    async fn open(url: &str, names: TableNames) -> Self {
+        let manager = AsyncDieselConnectionManager::<AsyncPgConnection>::new(url);
+        let pool = Pool::builder(manager).max_size(4).build().expect("a pool");
+        Self {
+            store: outbox_diesel::PgStore::new(pool).tables(names.clone()),
+            config: url.parse().expect("a URL"),
+            names,
+        }
+    }
+
+    fn store(&self) -> Arc<dyn OutboxStore> {
+        Arc::new(self.store.clone())
+    }
+
+    async fn notify(&self) -> Result<(), Error> {
+        self.store.notify().await
+    }
+
+    async fn enable_trigger(&self) -> Result<(), Error> {
+        self.store.enable_notify_trigger().await
+    }
+
+    async fn disable_trigger(&self) -> Result<(), Error> {
+        self.store.disable_notify_trigger().await
+    }
+
+    fn wake(&self, patience: Option<(Duration, Duration)>) -> Arc<dyn Wake> {
+        let mut wake = outbox_diesel::PgWake::new(self.config.clone(), &self.names, TokioTimer);
         if let Some((quiet, limit)) = patience {
             wake = wake.probe_after(quiet).answer_within(limit);
         }
