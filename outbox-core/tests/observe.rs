@@ -229,6 +229,30 @@ mod metrics_facade {
         .collect()
     }
 
+    /// The metrics that the rules of alerts ask for.
+    fn alerted() -> BTreeSet<String> {
+        let rules = include_str!("../../docs/alerts.yml");
+        let lines = rules.lines().filter(|line| line.contains("expr:"));
+        let words = lines.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_'));
+        let names = words.filter(|word| word.starts_with("outbox_"));
+        names.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn are_there_where_an_alert_asks_for_them() {
+        let known: BTreeSet<_> = documented().into_keys().collect();
+        let unknown: Vec<_> = alerted().difference(&known).cloned().collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+        for needed in [
+            "outbox_oldest_due_age_seconds",
+            "outbox_dead_letters",
+            "outbox_leases_lost_total",
+            "outbox_claims_total",
+        ] {
+            assert!(alerted().contains(needed), "no alert on {needed}");
+        }
+    }
+
     fn told(make: impl FnOnce() -> MetricsObserver) -> Book {
         let book = Book::default();
         metrics::with_local_recorder(&book, || tell_all(&make()));
