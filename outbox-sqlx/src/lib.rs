@@ -1,4 +1,5 @@
-//! Stores of a transactional outbox on [sqlx](https://docs.rs/sqlx): PostgreSQL and SQLite.
+//! Stores of a transactional outbox on [sqlx](https://docs.rs/sqlx): PostgreSQL,
+//! MySQL/MariaDB and SQLite.
 //!
 //! One feature for each database; no other driver is compiled. sqlx's runtime and TLS are the
 //! application's choice: by sqlx's own features, or by those of the same name here.
@@ -30,14 +31,20 @@
 //! }
 //! ```
 
+#[cfg(feature = "mysql")]
+mod mysql;
 #[cfg(feature = "postgres")]
 mod pg;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod retry;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
 pub use outbox_core;
 pub use sqlx;
 
+#[cfg(feature = "mysql")]
+pub use mysql::MySqlStore;
 #[cfg(feature = "postgres")]
 pub use pg::{PgStore, PgWake};
 #[cfg(feature = "sqlite")]

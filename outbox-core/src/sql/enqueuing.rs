@@ -61,19 +61,32 @@ impl<'a> NewRow<'a> {
 pub struct Batches<'a> {
     events: &'a [NewEvent],
     rows: usize,
+    bytes: usize,
 }
 
 impl<'a> Batches<'a> {
     /// Batches of these events for statements that take up to 10,000 rows.
     #[must_use]
     pub const fn new(events: &'a [NewEvent]) -> Self {
-        Self { events, rows: ROWS }
+        Self {
+            events,
+            rows: ROWS,
+            bytes: BYTES,
+        }
     }
 
     /// The same for statements that take up to `rows` rows.
     #[must_use]
     pub const fn of(mut self, rows: usize) -> Self {
         self.rows = rows;
+        self
+    }
+
+    /// The same for statements that take up to `bytes` bytes of payloads. (One event goes whatever
+    /// its size.)
+    #[must_use]
+    pub const fn bytes(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
         self
     }
 
@@ -92,7 +105,7 @@ impl<'a> Batches<'a> {
             {
                 continue;
             }
-            if batch.len() == self.rows || (bytes > 0 && bytes + event.payload.len() > BYTES) {
+            if batch.len() == self.rows || (bytes > 0 && bytes + event.payload.len() > self.bytes) {
                 batches.push(std::mem::take(&mut batch));
                 bytes = 0;
             }

@@ -12,6 +12,7 @@ mod ladder;
 mod listening;
 mod mark;
 mod migration;
+pub mod mysql;
 mod names;
 mod notes;
 pub mod pg;

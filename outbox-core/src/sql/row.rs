@@ -33,6 +33,30 @@ pub struct EventRow {
 }
 
 impl EventRow {
+    /// Stands for a row whose columns can't even be read.
+    #[must_use]
+    pub fn unreadable(seq: i64) -> Self {
+        Self {
+            seq,
+            id: [0; 16],
+            event_type: String::new(),
+            destination: String::new(),
+            key: None,
+            payload: Bytes::new(),
+            content_type: String::new(),
+            aggregate_type: None,
+            aggregate_id: None,
+            headers: None,
+            dedup_key: None,
+            created_at: SystemTime::UNIX_EPOCH,
+            expires_at: None,
+            max_attempts: None,
+            attempts: 0,
+            replays: 0,
+            last_error: None,
+        }
+    }
+
     /// The event.
     ///
     /// # Errors

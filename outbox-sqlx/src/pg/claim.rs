@@ -12,11 +12,12 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
 
+use super::PgStore;
 use super::error::classify;
 use super::row::{EVENT_COLUMNS, Stamp, column, event_row};
 use super::session::{Session, Statement};
-use super::{PgStore, retried};
 use crate::query;
+use crate::retry::retried;
 
 #[async_trait]
 impl OutboxStore for PgStore {

@@ -11,10 +11,11 @@ use sqlx::query::Query;
 use sqlx::types::Uuid;
 use sqlx::{Postgres, Row};
 
+use super::PgStore;
 use super::error::classify;
 use super::row::{EVENT_COLUMNS, Stamp, column, event_row};
-use super::{PgStore, retried};
 use crate::query;
+use crate::retry::retried;
 
 #[async_trait]
 impl DeadLetters for PgStore {

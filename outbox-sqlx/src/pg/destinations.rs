@@ -8,10 +8,11 @@ use outbox_core::{
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
+use super::PgStore;
 use super::error::classify;
 use super::row::{Stamp, column};
-use super::{PgStore, retried};
 use crate::query;
+use crate::retry::retried;
 
 impl PgStore {
     pub(super) async fn hold_once(&self, destination: &str, hold: &Hold) -> Result<(), Error> {

@@ -7,9 +7,10 @@ use outbox_core::{Count, Error, Maintenance, Prune, Pruned, Stats, async_trait};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
+use super::PgStore;
 use super::error::classify;
-use super::{PgStore, retried};
 use crate::query;
+use crate::retry::retried;
 
 #[async_trait]
 impl Maintenance for PgStore {

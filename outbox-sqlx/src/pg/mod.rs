@@ -131,21 +131,3 @@ impl fmt::Debug for PgStore {
             .finish_non_exhaustive()
     }
 }
-
-/// How often a statement that met another transaction is made in all.
-const TRIES: u32 = 4;
-
-/// Makes an autocommit statement again where another transaction was in the way.
-macro_rules! retried {
-    ($call:expr) => {{
-        let mut tries = $crate::pg::TRIES;
-        loop {
-            tries -= 1;
-            match $call.await {
-                Err(error) if tries > 0 && error.kind() == outbox_core::ErrorKind::Conflict => {}
-                answer => break answer,
-            }
-        }
-    }};
-}
-use retried;

@@ -5,9 +5,10 @@ use outbox_core::sql::TableNames;
 use outbox_core::sql::pg::SCHEMA_VERSION;
 use sqlx::{AssertSqlSafe, Row};
 
+use super::PgStore;
 use super::error::classify;
-use super::{PgStore, retried};
 use crate::query;
+use crate::retry::retried;
 
 impl PgStore {
     /// Makes or updates the tables, and the schema that they are in. Many processes may call it at

@@ -1,0 +1,313 @@
+//! Dead letters. Replays, discards and prunes are transactions: letters are picked without locks,
+//! those that nobody else has locked are locked, and these are changed.
+
+use std::collections::BTreeSet;
+
+use super::claiming::numbers;
+use super::session::Letter;
+use super::{Cell, Session, Statements, Value, sql};
+use crate::clock::{duration_micros, from_micros};
+use crate::sql::{Sql, TableNames, hex, json, micros};
+use crate::{DeadLetter, DeadLetterFilter, DeathReason, Error, Page, Replay, error_text};
+
+/// Where a filter starts: from numbers, from ids, or from all letters.
+const SOURCES: [&str; 3] = [
+    "JSON_TABLE(?, '$[*]' COLUMNS (n BIGINT PATH '$')) j STRAIGHT_JOIN {dead} e ON e.seq = j.n",
+    "JSON_TABLE(?, '$[*]' COLUMNS (n VARCHAR(32) PATH '$')) j \
+     STRAIGHT_JOIN {dead} e ON e.id = UNHEX(j.n)",
+    "JSON_TABLE(?, '$[*]' COLUMNS (n BIGINT PATH '$')) j STRAIGHT_JOIN {dead} e",
+];
+
+const FILTER: &str = "e.seq > ? \
+    AND (? IS NULL OR FIND_IN_SET(HEX(e.id), ?) > 0) \
+    AND (? IS NULL OR e.event_type = ?) AND (? IS NULL OR e.destination = ?) \
+    AND (? IS NULL OR e.`key` = ?) AND (? IS NULL OR e.reason = ?) \
+    AND e.dead_at <= :now - ?";
+
+#[derive(Debug)]
+pub(super) struct DeadLetterSql {
+    /// The columns of an event, reason, when it died. Filter, rows.
+    list: [Sql; 3],
+    /// `seq` of letters whose id is not open. Filter, rows.
+    pick_replay: [Sql; 3],
+    /// `seq`. Filter, rows.
+    pick: [Sql; 3],
+    /// Locks letters: `seq`, lane or null. Seqs.
+    lock: Sql,
+    /// `[[seq, µs to wait], …]`, new time to live in µs or null.
+    back: Sql,
+    /// Those that are open again. Seqs.
+    remove_open: Sql,
+    /// Why, seqs.
+    note: Sql,
+    /// Seqs.
+    remove: Sql,
+    /// Locks block records: `seq`. Lanes.
+    lock_blocks: Sql,
+    /// Lanes.
+    unblock: Sql,
+}
+
+impl DeadLetterSql {
+    pub(super) fn new(names: &TableNames) -> Self {
+        let each = |template: &str| {
+            SOURCES.map(|source| {
+                let text = template
+                    .replace(":source", source)
+                    .replace(":filter", FILTER);
+                sql(names, &text)
+            })
+        };
+        Self {
+            list: each(
+                "SELECT :columns, e.reason, e.dead_at FROM :source WHERE :filter \
+                 ORDER BY e.seq LIMIT ?",
+            ),
+            pick_replay: each(
+                "SELECT e.seq FROM :source WHERE :filter \
+                   AND NOT EXISTS (SELECT 1 FROM {events} o WHERE o.id = e.id) \
+                 ORDER BY e.seq LIMIT ?",
+            ),
+            pick: each("SELECT e.seq FROM :source WHERE :filter ORDER BY e.seq LIMIT ?"),
+            lock: sql(
+                names,
+                "SELECT e.seq, e.lane FROM :seqs STRAIGHT_JOIN {dead} e ON e.seq = j.n \
+                 FOR UPDATE SKIP LOCKED",
+            ),
+            back: sql(names, BACK),
+            remove_open: sql(
+                names,
+                "DELETE e FROM :seqs STRAIGHT_JOIN {dead} e ON e.seq = j.n \
+                 STRAIGHT_JOIN {events} o ON o.seq = e.seq",
+            ),
+            note: sql(
+                names,
+                "INSERT INTO {discards} (seq, id, event_type, destination, `key`, death_reason, \
+                   last_error, discard_reason, discarded_at) \
+                 SELECT e.seq, e.id, e.event_type, e.destination, e.`key`, e.reason, \
+                   e.last_error, ?, :now \
+                 FROM :seqs STRAIGHT_JOIN {dead} e ON e.seq = j.n",
+            ),
+            remove: sql(
+                names,
+                "DELETE e FROM :seqs STRAIGHT_JOIN {dead} e ON e.seq = j.n",
+            ),
+            lock_blocks: sql(
+                names,
+                "SELECT b.seq FROM :seqs STRAIGHT_JOIN {blocked} b ON b.lane = j.n FOR UPDATE",
+            ),
+            unblock: sql(
+                names,
+                "DELETE b FROM :seqs STRAIGHT_JOIN {blocked} b ON b.lane = j.n \
+                 WHERE NOT EXISTS (SELECT 1 FROM {dead} e WHERE e.lane = b.lane \
+                   AND e.destination = b.destination AND e.`key` = b.`key`)",
+            ),
+        }
+    }
+}
+
+const BACK: &str = "INSERT IGNORE INTO {events} (seq, id, shape, place, available_at, created_at, \
+      expires_at, replays, max_attempts, size, event_type, destination, `key`, content_type, \
+      aggregate_type, aggregate_id, headers, dedup_key, last_error, payload) \
+    SELECT e.seq, e.id, IF(e.lane IS NULL, 1, 2), COALESCE(e.lane, :now + j.wait), \
+      :now + j.wait, :now, :now + ?, e.replays + 1, e.max_attempts, LENGTH(e.payload), \
+      e.event_type, e.destination, e.`key`, e.content_type, e.aggregate_type, e.aggregate_id, \
+      e.headers, e.dedup_key, e.last_error, e.payload \
+    FROM JSON_TABLE(?, '$[*]' COLUMNS (seq BIGINT PATH '$[0]', wait BIGINT PATH '$[1]')) j \
+    STRAIGHT_JOIN {dead} e ON e.seq = j.seq";
+
+/// A filter as statements bind it.
+struct Bound<'a> {
+    source: usize,
+    list: String,
+    ids: Option<String>,
+    filter: &'a DeadLetterFilter,
+}
+
+impl<'a> Bound<'a> {
+    fn new(filter: &'a DeadLetterFilter) -> Self {
+        let ids = || {
+            let ids = filter.ids.iter().flatten();
+            ids.map(|id| hex(id.as_bytes())).collect::<BTreeSet<_>>()
+        };
+        let (source, list) = match (&filter.seqs, &filter.ids) {
+            (Some(seqs), _) => {
+                let seqs: BTreeSet<i64> = seqs.iter().copied().collect();
+                (0, json(&seqs.into_iter().collect::<Vec<_>>()))
+            }
+            (None, Some(_)) => (1, json(&ids().into_iter().collect::<Vec<_>>())),
+            (None, None) => (2, "[1]".to_owned()),
+        };
+        let both = filter.ids.is_some() && filter.seqs.is_some();
+        let names = || ids().into_iter().collect::<Vec<_>>().join(",");
+        Self {
+            source,
+            list,
+            ids: both.then(names),
+            filter,
+        }
+    }
+
+    fn values(&self, after: i64, rows: u32) -> Vec<Value<'_>> {
+        let filter = self.filter;
+        let mut values = vec![Value::Text(&self.list), Value::Int(after)];
+        let bytes = |text: &'a Option<String>| {
+            let bytes = text.as_ref().map(|text| Value::Bytes(text.as_bytes()));
+            bytes.unwrap_or(Value::Null)
+        };
+        for value in [
+            Value::text(self.ids.as_deref()),
+            bytes(&filter.event_type),
+            bytes(&filter.destination),
+            bytes(&filter.key),
+            Value::text(filter.reason.map(DeathReason::as_str)),
+        ] {
+            values.extend([value, value]);
+        }
+        // Without a period, letters of a clock that was set back count too.
+        let dead_for = filter.dead_for.map_or(i64::MIN / 4, duration_micros);
+        values.extend([Value::Int(dead_for), Value::Int(rows.into())]);
+        values
+    }
+}
+
+/// A page of dead letters.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn list_dead<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    filter: &DeadLetterFilter,
+    page: &Page,
+) -> Result<Vec<DeadLetter>, Error> {
+    let bound = Bound::new(filter);
+    let values = bound.values(page.after.unwrap_or(i64::MIN), page.rows);
+    let list = &sql.dead_letters.list[bound.source];
+    let letters = session
+        .events(list, &values, &[Cell::Bytes, Cell::Int])
+        .await?;
+    Ok(letters.into_iter().map(letter).collect())
+}
+
+fn letter(row: Letter) -> DeadLetter {
+    let reason = DeathReason::from_name(&row.rest.text(0).unwrap_or_default());
+    let event = match row.event {
+        Ok(event) => event.event_as_far_as_readable(),
+        Err(_) => crate::sql::EventRow::unreadable(row.seq).event_as_far_as_readable(),
+    };
+    DeadLetter::new(event, reason, from_micros(row.rest.int(0)))
+}
+
+/// Puts dead letters back among the pending events.
+///
+/// # Errors
+///
+/// Those of the session; nothing is changed where the transaction is not committed.
+pub async fn replay<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    replay: &Replay,
+) -> Result<u64, Error> {
+    let (bound, letters) = (Bound::new(&replay.filter), &sql.dead_letters);
+    let pick = &letters.pick_replay[bound.source];
+    let picked = numbers(session, pick, &bound.values(i64::MIN, replay.rows)).await?;
+    let locked = Locked::new(session, letters, &picked).await?;
+    if locked.seqs.is_empty() {
+        return Ok(0);
+    }
+    let pace = micros(replay.pace);
+    let rows: Vec<(i64, i64)> = (0..)
+        .zip(&locked.seqs)
+        .map(|(place, seq)| (*seq, pace.saturating_mul(place).min(i64::MAX / 4)))
+        .collect();
+    let rows = json(&rows);
+    let values = [
+        Value::int(replay.expires_in.map(micros)),
+        Value::Text(&rows),
+    ];
+    session.execute(&letters.back, &values).await?;
+    let seqs = json(&locked.seqs);
+    let back = session
+        .execute(&letters.remove_open, &[Value::Text(&seqs)])
+        .await?;
+    locked.unblock(session, letters).await?;
+    Ok(back)
+}
+
+/// Deletes dead letters and records why.
+///
+/// # Errors
+///
+/// As [`replay`].
+pub async fn discard<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    filter: &DeadLetterFilter,
+    rows: u32,
+    reason: &str,
+) -> Result<u64, Error> {
+    let (bound, letters) = (Bound::new(filter), &sql.dead_letters);
+    let pick = &letters.pick[bound.source];
+    let picked = numbers(session, pick, &bound.values(i64::MIN, rows)).await?;
+    let locked = Locked::new(session, letters, &picked).await?;
+    let (seqs, reason) = (json(&locked.seqs), error_text(reason));
+    let values = [Value::Text(&reason), Value::Text(&seqs)];
+    session.execute(&letters.note, &values).await?;
+    locked.remove(session, letters).await
+}
+
+/// Deletes these letters, but for those that are locked.
+pub(super) async fn remove<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    seqs: &[i64],
+) -> Result<u64, Error> {
+    let locked = Locked::new(session, &sql.dead_letters, seqs).await?;
+    locked.remove(session, &sql.dead_letters).await
+}
+
+/// Letters that this transaction has locked.
+struct Locked {
+    seqs: Vec<i64>,
+    lanes: BTreeSet<i64>,
+}
+
+impl Locked {
+    async fn new<S: Session>(
+        session: &mut S,
+        sql: &DeadLetterSql,
+        seqs: &[i64],
+    ) -> Result<Self, Error> {
+        let list = json(seqs);
+        let rows = session
+            .fetch(&sql.lock, &[Value::Text(&list)], &[Cell::Int; 2])
+            .await?;
+        let mut seqs: Vec<i64> = rows.iter().map(|row| row.int(0)).collect();
+        seqs.sort_unstable();
+        let lanes = rows.iter().filter_map(|row| row.maybe(1)).collect();
+        Ok(Self { seqs, lanes })
+    }
+
+    async fn remove<S: Session>(&self, session: &mut S, sql: &DeadLetterSql) -> Result<u64, Error> {
+        let list = json(&self.seqs);
+        let removed = session.execute(&sql.remove, &[Value::Text(&list)]).await?;
+        self.unblock(session, sql).await?;
+        Ok(removed)
+    }
+
+    /// Ends the blocks of keys whose last letter is gone. The records are locked first, so that the
+    /// second statement sees a letter that another transaction adds meanwhile.
+    async fn unblock<S: Session>(&self, session: &mut S, sql: &DeadLetterSql) -> Result<(), Error> {
+        if self.lanes.is_empty() {
+            return Ok(());
+        }
+        let lanes = json(&self.lanes.iter().copied().collect::<Vec<_>>());
+        let lanes = [Value::Text(&lanes)];
+        session
+            .fetch(&sql.lock_blocks, &lanes, &[Cell::Int])
+            .await?;
+        session.execute(&sql.unblock, &lanes).await.map(drop)
+    }
+}

@@ -1,0 +1,147 @@
+//! Enqueues, in the caller's transaction.
+
+use super::{Cell, LANE, Session, Statements, Value, sql};
+use crate::sql::{Batches, NewRow, Sql, TableNames, Winners, hex, json};
+use crate::{Enqueued, Error, EventId, LeaseToken, NewEvent};
+
+/// How many rows one insert takes: a batch is cut into as few of these as will do, so that there
+/// are few statements to prepare.
+const CHUNKS: [usize; 4] = [500, 50, 5, 1];
+/// The most payload bytes of one insert: a quarter of MariaDB's default for `max_allowed_packet`.
+const BYTES: usize = 4 << 20;
+
+#[derive(Debug)]
+pub(super) struct EnqueueSql {
+    /// For each of [`CHUNKS`]; for each row: destination, key, id, event type, content type,
+    /// aggregate type, aggregate id, headers, de-duplication key, attempt limit, size, payload,
+    /// shape, delay twice, time to live (both in µs).
+    insert: [Sql; 4],
+    /// Mark, `[[key, id], …]`.
+    take_keys: Sql,
+    /// Key, id, whether it has the mark. Mark, `[[key], …]`.
+    owners: Sql,
+}
+
+impl EnqueueSql {
+    pub(super) fn new(names: &TableNames) -> Self {
+        Self {
+            insert: CHUNKS.map(|rows| sql(names, &insert(rows))),
+            take_keys: sql(
+                names,
+                "INSERT INTO {dedup} (dedup_key, id, mark, created_at) \
+                 SELECT UNHEX(j.k), UNHEX(j.id), ?, :now \
+                 FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
+                   k VARCHAR(510) PATH '$[0]', id VARCHAR(32) PATH '$[1]')) j \
+                 ON DUPLICATE KEY UPDATE mark = mark",
+            ),
+            owners: sql(
+                names,
+                "SELECT d.dedup_key, d.id, d.mark = ? \
+                 FROM JSON_TABLE(?, '$[*]' COLUMNS (k VARCHAR(510) PATH '$[0]')) j \
+                 STRAIGHT_JOIN {dedup} d ON d.dedup_key = UNHEX(j.k) FOR UPDATE",
+            ),
+        }
+    }
+}
+
+fn insert(rows: usize) -> String {
+    let row = format!(
+        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \
+          CASE shape WHEN 2 THEN {LANE} WHEN 1 THEN :now + ? ELSE 0 END, \
+          :now + ?, :now, :now + ?)"
+    );
+    format!(
+        "INSERT INTO {{events}} (destination, `key`, id, event_type, content_type, aggregate_type, \
+           aggregate_id, headers, dedup_key, max_attempts, size, payload, shape, place, \
+           available_at, created_at, expires_at) VALUES {}",
+        vec![row; rows].join(", ")
+    )
+}
+
+/// Stores events that were checked against the limits.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn enqueue<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    events: &[NewEvent],
+) -> Result<Vec<Enqueued>, Error> {
+    let batches = Batches::new(events).of(CHUNKS[0]).bytes(BYTES);
+    let mut winners = Winners::new();
+    for batch in batches.iter() {
+        let mut rows: Vec<NewRow<'_>> = batch.iter().map(|event| NewRow::new(event)).collect();
+        take_keys(session, &sql.enqueue, &rows, &mut winners).await?;
+        rows.retain(|row| {
+            let winner = row.dedup_key.and_then(|key| winners.get(key));
+            winner.is_none_or(|(_, new)| *new)
+        });
+        let mut rest = rows.as_slice();
+        for (size, insert) in CHUNKS.into_iter().zip(&sql.enqueue.insert) {
+            while let Some((chunk, after)) = rest.split_at_checked(size) {
+                session.execute(insert, &values(chunk)).await?;
+                rest = after;
+            }
+        }
+    }
+    Ok(batches.answers(&winners))
+}
+
+/// Takes the rows' de-duplication keys, in the order of the keys.
+async fn take_keys<S: Session>(
+    session: &mut S,
+    sql: &EnqueueSql,
+    rows: &[NewRow<'_>],
+    winners: &mut Winners,
+) -> Result<(), Error> {
+    let mut keys: Vec<(String, String)> = rows
+        .iter()
+        .filter_map(|row| Some((hex(row.dedup_key?.as_bytes()), hex(row.id.as_bytes()))))
+        .collect();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    keys.sort_unstable();
+    let (list, mark) = (json(&keys), LeaseToken::new());
+    let values = [Value::Bytes(mark.as_bytes()), Value::Text(&list)];
+    session.execute(&sql.take_keys, &values).await?;
+    let cells = [Cell::Bytes, Cell::Bytes, Cell::Int];
+    for row in session.fetch(&sql.owners, &values, &cells).await? {
+        let id = row.bytes.get(1).cloned().flatten().unwrap_or_default();
+        if let (Some(key), Ok(id)) = (row.text(0), id.try_into()) {
+            winners.insert(key, (EventId::from_bytes(id), row.is(0)));
+        }
+    }
+    Ok(())
+}
+
+fn values<'a>(rows: &'a [NewRow<'a>]) -> Vec<Value<'a>> {
+    let mut values = Vec::with_capacity(rows.len() * 16);
+    for row in rows {
+        let delay = row.delay.unwrap_or(0);
+        let shape = match row.key {
+            Some(_) => 2,
+            None => i64::from(delay > 0),
+        };
+        values.extend([
+            Value::Text(row.destination),
+            Value::text(row.key),
+            Value::Bytes(row.id.as_bytes()),
+            Value::Text(row.event_type),
+            Value::Text(row.content_type),
+            Value::text(row.aggregate_type),
+            Value::text(row.aggregate_id),
+            Value::text(row.headers.as_deref()),
+            Value::text(row.dedup_key),
+            Value::int(row.max_attempts.map(i64::from)),
+            Value::Int(i64::try_from(row.payload.len()).unwrap_or(i64::MAX)),
+            Value::Bytes(row.payload),
+            Value::Int(shape),
+            Value::Int(delay),
+            Value::Int(delay),
+            Value::int(row.ttl),
+        ]);
+    }
+    values
+}

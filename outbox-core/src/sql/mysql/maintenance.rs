@@ -1,0 +1,181 @@
+//! Stats and prunes. Each prune of a table is a transaction of its own.
+
+use std::time::Duration;
+
+use super::claiming::numbers;
+use super::dead_letters::remove;
+use super::session::only;
+use super::{Cell, Session, Statements, Value, sql};
+use crate::sql::{Sql, TableNames, json, micros};
+use crate::{Count, Error, Pruned, Stats};
+
+#[derive(Debug)]
+pub(super) struct MaintenanceSql {
+    /// Over the first rows: their number, those under a lease, due, parked, µs since the oldest due
+    /// one is due; then dead letters and blocked keys. Rows three times.
+    stats: Sql,
+    /// µs, rows.
+    prune_published: Sql,
+    /// µs, rows.
+    prune_discards: Sql,
+    /// `seq`. µs, rows.
+    pick_dead: Sql,
+    /// Keys in hex. µs, rows.
+    pick_dedup: Sql,
+    /// Locks keys: in hex. Keys.
+    lock_dedup: Sql,
+    /// Keys.
+    prune_dedup: Sql,
+}
+
+impl MaintenanceSql {
+    pub(super) fn new(names: &TableNames) -> Self {
+        let keys = "JSON_TABLE(?, '$[*]' COLUMNS (k VARCHAR(510) PATH '$')) j \
+                    STRAIGHT_JOIN {dedup} k ON k.dedup_key = UNHEX(j.k)";
+        Self {
+            stats: sql(names, STATS),
+            prune_published: sql(
+                names,
+                "DELETE FROM {published} WHERE published_at <= :now - ? \
+                 ORDER BY published_at, seq LIMIT ?",
+            ),
+            prune_discards: sql(
+                names,
+                "DELETE FROM {discards} WHERE discarded_at <= :now - ? \
+                 ORDER BY discarded_at, seq LIMIT ?",
+            ),
+            pick_dead: sql(
+                names,
+                "SELECT seq FROM {dead} WHERE dead_at <= :now - ? ORDER BY dead_at, seq LIMIT ?",
+            ),
+            pick_dedup: sql(
+                names,
+                "SELECT HEX(k.dedup_key) FROM {dedup} k WHERE k.created_at <= :now - ? \
+                   AND NOT EXISTS (SELECT 1 FROM {events} e WHERE e.id = k.id) \
+                   AND NOT EXISTS (SELECT 1 FROM {dead} d WHERE d.id = k.id) \
+                 ORDER BY k.created_at LIMIT ?",
+            ),
+            lock_dedup: sql(
+                names,
+                &format!("SELECT HEX(k.dedup_key) FROM {keys} FOR UPDATE SKIP LOCKED"),
+            ),
+            prune_dedup: sql(names, &format!("DELETE k FROM {keys}")),
+        }
+    }
+}
+
+const STATS: &str = "WITH looked_at AS ( \
+      SELECT seq, destination, `key`, place, shape IN (2, 4) AS keyed, available_at, \
+        COALESCE(lease_until > :now, 0) AS leased \
+      FROM {events} ORDER BY seq LIMIT ?), \
+    turns AS ( \
+      SELECT l.*, \
+        EXISTS (SELECT 1 FROM {destinations} d WHERE d.destination = l.destination \
+                AND (d.disabled = 1 OR d.hold_until > :now)) AS closed, \
+        keyed = 0 OR ( \
+          MAX(leased) OVER (PARTITION BY keyed, place) = 0 \
+          AND MAX(available_at) OVER (PARTITION BY keyed, place ORDER BY seq) <= :now \
+          AND NOT EXISTS (SELECT 1 FROM {blocked} b \
+            WHERE b.destination = l.destination AND b.`key` = l.`key`)) AS in_turn \
+      FROM looked_at l), \
+    state AS ( \
+      SELECT leased, leased = 0 AND closed AS parked, available_at, \
+        leased = 0 AND NOT closed AND in_turn AND available_at <= :now AS due \
+      FROM turns) \
+    SELECT COUNT(*), CAST(COALESCE(SUM(leased), 0) AS SIGNED), \
+      CAST(COALESCE(SUM(due), 0) AS SIGNED), CAST(COALESCE(SUM(parked), 0) AS SIGNED), \
+      :now - MIN(IF(due, available_at, NULL)), \
+      (SELECT COUNT(*) FROM (SELECT 1 FROM {dead} LIMIT ?) d), \
+      (SELECT COUNT(*) FROM (SELECT 1 FROM {blocked} LIMIT ?) b) \
+    FROM state";
+
+/// The state of the store.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn stats<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    count_limit: u32,
+) -> Result<Stats, Error> {
+    let rows = [Value::Int(count_limit.into()); 3];
+    let row = session
+        .fetch(&sql.maintenance.stats, &rows, &[Cell::Int; 7])
+        .await
+        .and_then(only)?;
+    let limit = u64::from(count_limit);
+    let number = |at: usize| u64::try_from(row.int(at)).unwrap_or(0);
+    let open = Count::new(number(0), limit);
+    // Of the rows that were looked at: where these were not all, there may be more of each kind.
+    let part = |at: usize| {
+        let mut count = Count::new(number(at), u64::MAX);
+        count.capped = open.capped;
+        count
+    };
+    let mut stats = Stats::default();
+    stats.pending = open;
+    (stats.claimed, stats.due, stats.parked) = (part(1), part(2), part(3));
+    let since = |age| Duration::from_micros(u64::try_from(age).unwrap_or(0));
+    stats.oldest_due = row.maybe(4).map(since);
+    stats.dead = Count::new(number(5), limit);
+    stats.blocked_keys = Count::new(number(6), limit);
+    Ok(stats)
+}
+
+/// A table to prune.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "every adapter must prune each")]
+pub enum Pruning {
+    /// Published rows, and the records of discarded letters.
+    Published,
+    /// Dead letters.
+    Dead,
+    /// De-duplication keys whose event is neither open nor dead.
+    Dedup,
+}
+
+/// Deletes up to `rows` rows of this age from a table; in a transaction.
+///
+/// # Errors
+///
+/// Those of the session; nothing is deleted where the transaction is not committed.
+pub async fn prune<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    table: Pruning,
+    age: Duration,
+    rows: u32,
+    pruned: &mut Pruned,
+) -> Result<(), Error> {
+    let values = [Value::Int(micros(age)), Value::Int(rows.into())];
+    let sql_of = &sql.maintenance;
+    match table {
+        Pruning::Published => {
+            pruned.published = session.execute(&sql_of.prune_published, &values).await?;
+            session.execute(&sql_of.prune_discards, &values).await?;
+        }
+        Pruning::Dead => {
+            let seqs = numbers(session, &sql_of.pick_dead, &values).await?;
+            pruned.dead = remove(session, sql, &seqs).await?;
+        }
+        Pruning::Dedup => {
+            let picked = keys(session, &sql_of.pick_dedup, &values).await?;
+            let locked = keys(session, &sql_of.lock_dedup, &[Value::Text(&picked)]).await?;
+            let locked = [Value::Text(&locked)];
+            pruned.dedup = session.execute(&sql_of.prune_dedup, &locked).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Keys in hex, as a JSON array.
+async fn keys<S: Session>(
+    session: &mut S,
+    sql: &Sql,
+    values: &[Value<'_>],
+) -> Result<String, Error> {
+    let rows = session.fetch(sql, values, &[Cell::Bytes]).await?;
+    let keys: Vec<String> = rows.iter().filter_map(|row| row.text(0)).collect();
+    Ok(json(&keys))
+}

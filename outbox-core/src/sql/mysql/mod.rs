@@ -1,0 +1,86 @@
+//! MySQL 8 and MariaDB 10.6, and newer.
+//!
+//! Calls that change several rows are a short transaction at READ COMMITTED (binary logs must be
+//! `ROW` or `MIXED`), since neither database has `UPDATE … RETURNING`. What they do is written here,
+//! over a [`Session`], so that adapters only run statements. Instants are whole microseconds of the
+//! server's clock. Lists are bound as text: numbers as JSON, names as hex (see [`names_text`]).
+
+mod claim;
+mod claiming;
+mod dead_letters;
+mod destinations;
+mod enqueue;
+mod maintenance;
+mod runs;
+mod schema;
+mod session;
+mod settle;
+
+pub use claiming::{ClaimState, claim};
+pub use dead_letters::{discard, list_dead, replay};
+pub use destinations::{blocked_keys, destinations, hold, set_policy};
+pub use enqueue::enqueue;
+pub use maintenance::{Pruning, prune, stats};
+pub use schema::{SCHEMA_VERSION, SchemaSql, migrations};
+pub use session::{Cell, Letter, Row, Session, Value, names_text};
+pub use settle::{extend, release_claim, settle};
+
+use super::TableNames;
+
+/// Every statement for one set of tables.
+#[derive(Debug)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "named by what they do")]
+pub struct Statements {
+    pub schema: SchemaSql,
+    claim: claim::ClaimSql,
+    settle: settle::SettleSql,
+    enqueue: enqueue::EnqueueSql,
+    dead_letters: dead_letters::DeadLetterSql,
+    destinations: destinations::DestinationSql,
+    maintenance: maintenance::MaintenanceSql,
+}
+
+impl Statements {
+    /// The statements for these tables.
+    #[must_use]
+    pub fn new(names: &TableNames) -> Self {
+        Self {
+            schema: SchemaSql::new(names),
+            claim: claim::ClaimSql::new(names),
+            settle: settle::SettleSql::new(names),
+            enqueue: enqueue::EnqueueSql::new(names),
+            dead_letters: dead_letters::DeadLetterSql::new(names),
+            destinations: destinations::DestinationSql::new(names),
+            maintenance: maintenance::MaintenanceSql::new(names),
+        }
+    }
+}
+
+/// Begins a transaction: several statements, made by the simple protocol. The isolation level is
+/// that of this transaction alone.
+pub const BEGIN: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION";
+
+/// A template as a statement for these tables. `:now` is the server's clock, `:columns` those of
+/// [`EventRow`](super::EventRow), and `:seqs` a list of numbers bound as a JSON array.
+fn sql(names: &TableNames, template: &str) -> super::Sql {
+    let text = template
+        .replace(":now", NOW)
+        .replace(":columns", COLUMNS)
+        .replace(":seqs", SEQS);
+    names.fill(&text, '`').into()
+}
+
+const NOW: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))";
+
+const SEQS: &str = "JSON_TABLE(?, '$[*]' COLUMNS (n BIGINT PATH '$')) j";
+
+/// In the order of [`EventRow`](super::EventRow).
+const COLUMNS: &str = "e.seq, e.id, e.event_type, e.destination, e.`key`, e.payload, \
+    e.content_type, e.aggregate_type, e.aggregate_id, e.headers, e.dedup_key, e.created_at, \
+    e.expires_at, e.max_attempts, e.attempts, e.replays, e.last_error";
+
+/// The place of parked rows, and that of keyed ones: 60 bits of a hash.
+const DESTINATION_HASH: &str = "CAST(CONV(LEFT(SHA2(destination, 256), 15), 16, 10) AS SIGNED)";
+const LANE: &str =
+    "CAST(CONV(LEFT(SHA2(CONCAT(destination, CHAR(0), `key`), 256), 15), 16, 10) AS SIGNED)";

@@ -1,0 +1,134 @@
+//! What runs the statements: an adapter with a connection.
+
+use async_trait::async_trait;
+
+use crate::sql::{EventRow, Sql, hex};
+use crate::{Error, ErrorKind};
+
+/// What a statement binds.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::exhaustive_enums, reason = "every adapter must bind each")]
+pub enum Value<'a> {
+    /// Null.
+    Null,
+    /// A number.
+    Int(i64),
+    /// Text.
+    Text(&'a str),
+    /// Bytes.
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Value<'a> {
+    pub(super) fn text(text: Option<&'a str>) -> Self {
+        text.map_or(Self::Null, Self::Text)
+    }
+
+    pub(super) fn int(number: Option<i64>) -> Self {
+        number.map_or(Self::Null, Self::Int)
+    }
+}
+
+/// What kind of column a statement returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "every adapter must read each")]
+pub enum Cell {
+    /// A number or null.
+    Int,
+    /// Bytes (or text in UTF-8) or null.
+    Bytes,
+}
+
+/// A row of [`Session::fetch`], with a value in `ints` or in `bytes` for each column.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Row {
+    /// The numbers, in their order.
+    pub ints: Vec<Option<i64>>,
+    /// The bytes, in their order.
+    pub bytes: Vec<Option<Vec<u8>>>,
+}
+
+impl Row {
+    pub(super) fn int(&self, at: usize) -> i64 {
+        self.maybe(at).unwrap_or(0)
+    }
+
+    pub(super) fn maybe(&self, at: usize) -> Option<i64> {
+        self.ints.get(at).copied().flatten()
+    }
+
+    pub(super) fn is(&self, at: usize) -> bool {
+        self.int(at) != 0
+    }
+
+    pub(super) fn text(&self, at: usize) -> Option<String> {
+        let bytes = self.bytes.get(at)?.as_deref()?;
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    }
+}
+
+/// A row that holds an event: its number, then the event or why it makes none, then the columns
+/// after it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Letter {
+    /// The number.
+    pub seq: i64,
+    /// The event's columns.
+    pub event: Result<EventRow, String>,
+    /// The other columns.
+    pub rest: Row,
+}
+
+impl Letter {
+    /// A row as it was read.
+    #[must_use]
+    pub const fn new(seq: i64, event: Result<EventRow, String>, rest: Row) -> Self {
+        Self { seq, event, rest }
+    }
+}
+
+/// One connection. Where several statements belong together, it is in a transaction that
+/// [`BEGIN`](super::BEGIN) began.
+#[async_trait]
+pub trait Session: Send {
+    /// Makes a statement; returns how many rows it matched.
+    async fn execute(&mut self, sql: &Sql, values: &[Value<'_>]) -> Result<u64, Error>;
+
+    /// Makes a query whose columns are `cells`.
+    async fn fetch(
+        &mut self,
+        sql: &Sql,
+        values: &[Value<'_>],
+        cells: &[Cell],
+    ) -> Result<Vec<Row>, Error>;
+
+    /// Makes a query for events; `cells` are the columns after those of an event.
+    async fn events(
+        &mut self,
+        sql: &Sql,
+        values: &[Value<'_>],
+        cells: &[Cell],
+    ) -> Result<Vec<Letter>, Error>;
+}
+
+/// Names as a statement takes them: in hex, separated by commas, for `FIND_IN_SET`. An empty list
+/// is a comma: nothing is in it.
+#[must_use]
+pub fn names_text<T: AsRef<str>>(names: &[T]) -> String {
+    if names.is_empty() {
+        return ",".to_owned();
+    }
+    let names: Vec<String> = names
+        .iter()
+        .map(|name| hex(name.as_ref().as_bytes()))
+        .collect();
+    names.join(",")
+}
+
+/// The row of a query that always returns one.
+pub(super) fn only(rows: Vec<Row>) -> Result<Row, Error> {
+    let missing = || Error::new(ErrorKind::Other, "a query returned no row");
+    rows.into_iter().next().ok_or_else(missing)
+}

@@ -1,0 +1,46 @@
+//! Stats and prunes.
+
+use std::time::Duration;
+
+use outbox_core::sql::mysql::{self, Pruning};
+use outbox_core::{Error, Maintenance, Prune, Pruned, Stats, async_trait};
+
+use super::MySqlStore;
+use crate::retry::retried;
+
+#[async_trait]
+impl Maintenance for MySqlStore {
+    async fn stats(&self, count_limit: u32) -> Result<Stats, Error> {
+        let mut session = self.connection("stats").await?;
+        mysql::stats(&mut session, &self.sql, count_limit).await
+    }
+
+    async fn prune(&self, prune: &Prune) -> Result<Pruned, Error> {
+        let mut pruned = Pruned::default();
+        let tables = [
+            (Pruning::Published, prune.published_after),
+            (Pruning::Dead, prune.dead_after),
+            (Pruning::Dedup, prune.dedup_after),
+        ];
+        for (table, age) in tables {
+            if let Some(age) = age {
+                retried!(self.prune_once(table, age, prune.rows, &mut pruned))?;
+            }
+        }
+        Ok(pruned)
+    }
+}
+
+impl MySqlStore {
+    async fn prune_once(
+        &self,
+        table: Pruning,
+        age: Duration,
+        rows: u32,
+        pruned: &mut Pruned,
+    ) -> Result<(), Error> {
+        let mut tx = self.begin("prune").await?;
+        let done = mysql::prune(&mut tx, &self.sql, table, age, rows, pruned).await;
+        tx.end(done).await
+    }
+}
