@@ -87,7 +87,7 @@ impl ClaimSql {
                 "SELECT h.place, :filter FROM ( \
                    SELECT place, MIN(seq) AS head FROM {events} FORCE INDEX (queue) \
                    WHERE shape = 3 AND place > ? GROUP BY place ORDER BY place LIMIT :walk) h \
-                 STRAIGHT_JOIN {events} e ON e.seq = h.head ORDER BY h.place",
+                 :events ON e.seq = h.head ORDER BY h.place",
             ),
             window: fill(
                 "SELECT seq FROM ( \
@@ -96,11 +96,11 @@ impl ClaimSql {
                  WHERE FIND_IN_SET(HEX(destination), ?) > 0",
             ),
             lock_window: fill(
-                "SELECT e.seq FROM :seqs STRAIGHT_JOIN {events} e ON e.seq = j.n \
+                "SELECT e.seq FROM :seqs :events ON e.seq = j.n \
                  WHERE e.shape = ? AND e.place <= ? FOR UPDATE SKIP LOCKED",
             ),
             park: fill(&format!(
-                "UPDATE :seqs STRAIGHT_JOIN {{events}} e ON e.seq = j.n \
+                "UPDATE :seqs :events ON e.seq = j.n \
                  SET e.shape = 3, e.place = {}",
                 DESTINATION_HASH.replace("destination", "e.destination")
             )),
@@ -111,18 +111,19 @@ impl ClaimSql {
                  ORDER BY place LIMIT 64",
             ),
             guards: fill(
-                "SELECT g.slot FROM :seqs STRAIGHT_JOIN {guards} g ON g.slot = j.n \
+                "SELECT g.slot FROM :seqs \
+                 STRAIGHT_JOIN {guards} g FORCE INDEX (PRIMARY) ON g.slot = j.n \
                  FOR UPDATE SKIP LOCKED",
             ),
             runs: LANES.map(|lanes| fill(&runs(lanes))),
             lock_runs: fill(
-                "SELECT e.seq FROM :seqs STRAIGHT_JOIN {events} e ON e.seq = j.n \
+                "SELECT e.seq FROM :seqs :events ON e.seq = j.n \
                  WHERE e.shape IN (2, 4) AND e.available_at <= ? \
                    AND (e.lease_until IS NULL OR e.lease_until <= ?) \
                  FOR UPDATE SKIP LOCKED",
             ),
             take: fill(
-                "UPDATE :seqs STRAIGHT_JOIN {events} e ON e.seq = j.n SET \
+                "UPDATE :seqs :events ON e.seq = j.n SET \
                    e.attempts = LEAST(e.attempts, 2147483646) + 1, \
                    e.lease_token = ?, e.lease_until = ?, \
                    e.place = IF(e.`key` IS NULL, ?, e.place), \
@@ -132,7 +133,7 @@ impl ClaimSql {
                 "SELECT :columns, e.`key` IS NOT NULL AND EXISTS ( \
                    SELECT 1 FROM {destinations} d \
                    WHERE d.destination = e.destination AND d.dead_head = 'block') \
-                 FROM :seqs STRAIGHT_JOIN {events} e ON e.seq = j.n",
+                 FROM :seqs :events ON e.seq = j.n",
             ),
         }
     }
@@ -167,7 +168,7 @@ const LANES_SQL: &str = "SELECT h.place, \
     FROM ( \
       SELECT place, MIN(seq) AS head FROM {events} FORCE INDEX (queue) \
       WHERE shape = 2 AND place > ? GROUP BY place ORDER BY place LIMIT :walk) h \
-    STRAIGHT_JOIN {events} e ON e.seq = h.head ORDER BY h.place";
+    :events ON e.seq = h.head ORDER BY h.place";
 
 fn runs(lanes: usize) -> String {
     let head = "(SELECT seq FROM {events} FORCE INDEX (queue) \
@@ -178,7 +179,7 @@ fn runs(lanes: usize) -> String {
              WHERE b.destination = e.destination AND b.`key` = e.`key`) \
          FROM ({} UNION ALL \
            (SELECT seq FROM {{events}} FORCE INDEX (queue) WHERE shape = 4 AND place IN ({}))) r \
-         STRAIGHT_JOIN {{events}} e ON e.seq = r.seq ORDER BY e.place, e.seq",
+         :events ON e.seq = r.seq ORDER BY e.place, e.seq",
         vec![head; lanes].join(" UNION ALL "),
         marks(lanes)
     )

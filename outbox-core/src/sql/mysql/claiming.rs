@@ -277,11 +277,14 @@ impl<'a, S: Session> Claiming<'a, S> {
     }
 
     async fn take(self) -> Result<Claim, Error> {
-        let mut claim = Claim::default();
-        claim.next_due = self.next_due.map(|at| {
+        let wait = |at| {
             let wait = from_micros(at).duration_since(from_micros(self.now));
             wait.unwrap_or(Duration::ZERO)
-        });
+        };
+        let mut claim = Claim {
+            next_due: self.next_due.map(wait),
+            ..Claim::default()
+        };
         if self.seqs.is_empty() {
             return Ok(claim);
         }

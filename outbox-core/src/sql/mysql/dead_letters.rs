@@ -12,9 +12,9 @@ use crate::{DeadLetter, DeadLetterFilter, DeathReason, Error, Page, Replay, erro
 
 /// Where a filter starts: from numbers, from ids, or from all letters.
 const SOURCES: [&str; 3] = [
-    "JSON_TABLE(?, '$[*]' COLUMNS (n BIGINT PATH '$')) j STRAIGHT_JOIN {dead} e ON e.seq = j.n",
+    "JSON_TABLE(?, '$[*]' COLUMNS (n BIGINT PATH '$')) j :dead ON e.seq = j.n",
     "JSON_TABLE(?, '$[*]' COLUMNS (n VARCHAR(32) PATH '$')) j \
-     STRAIGHT_JOIN {dead} e ON e.id = UNHEX(j.n)",
+     STRAIGHT_JOIN {dead} e FORCE INDEX (event_id) ON e.id = UNHEX(j.n)",
     "JSON_TABLE(?, '$[*]' COLUMNS (n BIGINT PATH '$')) j STRAIGHT_JOIN {dead} e",
 ];
 
@@ -71,14 +71,14 @@ impl DeadLetterSql {
             pick: each("SELECT e.seq FROM :source WHERE :filter ORDER BY e.seq LIMIT ?"),
             lock: sql(
                 names,
-                "SELECT e.seq, e.lane FROM :seqs STRAIGHT_JOIN {dead} e ON e.seq = j.n \
+                "SELECT e.seq, e.lane FROM :seqs :dead ON e.seq = j.n \
                  FOR UPDATE SKIP LOCKED",
             ),
             back: sql(names, BACK),
             remove_open: sql(
                 names,
-                "DELETE e FROM :seqs STRAIGHT_JOIN {dead} e ON e.seq = j.n \
-                 STRAIGHT_JOIN {events} o ON o.seq = e.seq",
+                "DELETE e FROM :seqs :dead ON e.seq = j.n \
+                 STRAIGHT_JOIN {events} o FORCE INDEX (PRIMARY) ON o.seq = e.seq",
             ),
             note: sql(
                 names,
@@ -86,19 +86,17 @@ impl DeadLetterSql {
                    last_error, discard_reason, discarded_at) \
                  SELECT e.seq, e.id, e.event_type, e.destination, e.`key`, e.reason, \
                    e.last_error, ?, :now \
-                 FROM :seqs STRAIGHT_JOIN {dead} e ON e.seq = j.n",
+                 FROM :seqs :dead ON e.seq = j.n",
             ),
-            remove: sql(
-                names,
-                "DELETE e FROM :seqs STRAIGHT_JOIN {dead} e ON e.seq = j.n",
-            ),
+            remove: sql(names, "DELETE e FROM :seqs :dead ON e.seq = j.n"),
             lock_blocks: sql(
                 names,
-                "SELECT b.seq FROM :seqs STRAIGHT_JOIN {blocked} b ON b.lane = j.n FOR UPDATE",
+                "SELECT b.seq FROM :seqs \
+                 STRAIGHT_JOIN {blocked} b FORCE INDEX (lane) ON b.lane = j.n FOR UPDATE",
             ),
             unblock: sql(
                 names,
-                "DELETE b FROM :seqs STRAIGHT_JOIN {blocked} b ON b.lane = j.n \
+                "DELETE b FROM :seqs STRAIGHT_JOIN {blocked} b FORCE INDEX (lane) ON b.lane = j.n \
                  WHERE NOT EXISTS (SELECT 1 FROM {dead} e WHERE e.lane = b.lane \
                    AND e.destination = b.destination AND e.`key` = b.`key`)",
             ),
@@ -114,7 +112,7 @@ const BACK: &str = "INSERT IGNORE INTO {events} (seq, id, shape, place, availabl
       e.event_type, e.destination, e.`key`, e.content_type, e.aggregate_type, e.aggregate_id, \
       e.headers, e.dedup_key, e.last_error, e.payload \
     FROM JSON_TABLE(?, '$[*]' COLUMNS (seq BIGINT PATH '$[0]', wait BIGINT PATH '$[1]')) j \
-    STRAIGHT_JOIN {dead} e ON e.seq = j.seq";
+    :dead ON e.seq = j.seq";
 
 /// A filter as statements bind it.
 struct Bound<'a> {

@@ -14,10 +14,14 @@ pub(super) struct MaintenanceSql {
     /// Over the first rows: their number, those under a lease, due, parked, µs since the oldest due
     /// one is due; then dead letters and blocked keys. Rows three times.
     stats: Sql,
-    /// µs, rows.
-    prune_published: Sql,
-    /// µs, rows.
-    prune_discards: Sql,
+    /// `seq`. µs, rows.
+    pick_published: Sql,
+    /// Seqs.
+    remove_published: Sql,
+    /// `seq`. µs, rows.
+    pick_discards: Sql,
+    /// Seqs.
+    remove_discards: Sql,
     /// `seq`. µs, rows.
     pick_dead: Sql,
     /// Keys in hex. µs, rows.
@@ -31,23 +35,27 @@ pub(super) struct MaintenanceSql {
 impl MaintenanceSql {
     pub(super) fn new(names: &TableNames) -> Self {
         let keys = "JSON_TABLE(?, '$[*]' COLUMNS (k VARCHAR(510) PATH '$')) j \
-                    STRAIGHT_JOIN {dedup} k ON k.dedup_key = UNHEX(j.k)";
+                    STRAIGHT_JOIN {dedup} k FORCE INDEX (PRIMARY) ON k.dedup_key = UNHEX(j.k)";
+        let pick = |table: &str, at: &str| {
+            let text = format!(
+                "SELECT seq FROM {{{table}}} WHERE {at} <= :now - ? ORDER BY {at}, seq LIMIT ?"
+            );
+            sql(names, &text)
+        };
+        let remove = |table: &str| {
+            let text = format!(
+                "DELETE e FROM :seqs STRAIGHT_JOIN {{{table}}} e FORCE INDEX (PRIMARY) \
+                 ON e.seq = j.n"
+            );
+            sql(names, &text)
+        };
         Self {
             stats: sql(names, STATS),
-            prune_published: sql(
-                names,
-                "DELETE FROM {published} WHERE published_at <= :now - ? \
-                 ORDER BY published_at, seq LIMIT ?",
-            ),
-            prune_discards: sql(
-                names,
-                "DELETE FROM {discards} WHERE discarded_at <= :now - ? \
-                 ORDER BY discarded_at, seq LIMIT ?",
-            ),
-            pick_dead: sql(
-                names,
-                "SELECT seq FROM {dead} WHERE dead_at <= :now - ? ORDER BY dead_at, seq LIMIT ?",
-            ),
+            pick_published: pick("published", "published_at"),
+            remove_published: remove("published"),
+            pick_discards: pick("discards", "discarded_at"),
+            remove_discards: remove("discards"),
+            pick_dead: pick("dead", "dead_at"),
             pick_dedup: sql(
                 names,
                 "SELECT HEX(k.dedup_key) FROM {dedup} k WHERE k.created_at <= :now - ? \
@@ -113,14 +121,16 @@ pub async fn stats<S: Session>(
         count.capped = open.capped;
         count
     };
-    let mut stats = Stats::default();
-    stats.pending = open;
-    (stats.claimed, stats.due, stats.parked) = (part(1), part(2), part(3));
     let since = |age| Duration::from_micros(u64::try_from(age).unwrap_or(0));
-    stats.oldest_due = row.maybe(4).map(since);
-    stats.dead = Count::new(number(5), limit);
-    stats.blocked_keys = Count::new(number(6), limit);
-    Ok(stats)
+    Ok(Stats {
+        pending: open,
+        claimed: part(1),
+        due: part(2),
+        parked: part(3),
+        oldest_due: row.maybe(4).map(since),
+        dead: Count::new(number(5), limit),
+        blocked_keys: Count::new(number(6), limit),
+    })
 }
 
 /// A table to prune.
@@ -152,8 +162,12 @@ pub async fn prune<S: Session>(
     let sql_of = &sql.maintenance;
     match table {
         Pruning::Published => {
-            pruned.published = session.execute(&sql_of.prune_published, &values).await?;
-            session.execute(&sql_of.prune_discards, &values).await?;
+            let seqs = json(&numbers(session, &sql_of.pick_published, &values).await?);
+            let seqs = [Value::Text(&seqs)];
+            pruned.published = session.execute(&sql_of.remove_published, &seqs).await?;
+            let seqs = json(&numbers(session, &sql_of.pick_discards, &values).await?);
+            let seqs = [Value::Text(&seqs)];
+            session.execute(&sql_of.remove_discards, &seqs).await?;
         }
         Pruning::Dead => {
             let seqs = numbers(session, &sql_of.pick_dead, &values).await?;

@@ -62,12 +62,16 @@ impl Statements {
 pub const BEGIN: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION";
 
 /// A template as a statement for these tables. `:now` is the server's clock, `:columns` those of
-/// [`EventRow`](super::EventRow), and `:seqs` a list of numbers bound as a JSON array.
+/// [`EventRow`](super::EventRow), and `:seqs` a list of numbers bound as a JSON array. `:events` and
+/// `:dead` join a row for each number of a list by the primary key: left to itself, the server may
+/// read a small table as a whole, which locks all of it.
 fn sql(names: &TableNames, template: &str) -> super::Sql {
     let text = template
         .replace(":now", NOW)
         .replace(":columns", COLUMNS)
-        .replace(":seqs", SEQS);
+        .replace(":seqs", SEQS)
+        .replace(":events", "STRAIGHT_JOIN {events} e FORCE INDEX (PRIMARY)")
+        .replace(":dead", "STRAIGHT_JOIN {dead} e FORCE INDEX (PRIMARY)");
     names.fill(&text, '`').into()
 }
 

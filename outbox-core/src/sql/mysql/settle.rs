@@ -33,12 +33,12 @@ impl SettleSql {
             bury: fill(BURY),
             block: fill(BLOCK),
             remove: fill(
-                "DELETE e FROM :batch STRAIGHT_JOIN {events} e ON e.seq = j.seq \
+                "DELETE e FROM :batch :events ON e.seq = j.seq \
                  WHERE j.kind IN (0, 4)",
             ),
             again: fill(AGAIN),
             extend: fill(
-                "UPDATE :seqs STRAIGHT_JOIN {events} e ON e.seq = j.n SET \
+                "UPDATE :seqs :events ON e.seq = j.n SET \
                    e.lease_until = :now + ?, e.place = IF(e.shape = 1, :now + ?, e.place)",
             ),
             release_claim: fill(RELEASE_CLAIM),
@@ -55,15 +55,15 @@ const LOCK: &str = "SELECT j.n, e.lease_token IS NOT NULL, \
       COALESCE(e.lease_token = UNHEX(j.token), 0), e.seq \
     FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
       n FOR ORDINALITY, seq BIGINT PATH '$[0]', token VARCHAR(32) PATH '$[1]')) j \
-    STRAIGHT_JOIN {events} e ON e.seq = j.seq FOR UPDATE";
+    :events ON e.seq = j.seq FOR UPDATE";
 
 const KEEP: &str = "INSERT INTO {published} (seq, id, created_at, published_at, attempts, \
-      replays, event_type, destination, `key`, content_type, aggregate_type, aggregate_id, headers, \
-      dedup_key, last_error, payload) \
+      replays, event_type, destination, `key`, content_type, aggregate_type, aggregate_id, \
+      headers, dedup_key, last_error, payload) \
     SELECT e.seq, e.id, e.created_at, :now, e.attempts, e.replays, e.event_type, e.destination, \
       e.`key`, e.content_type, e.aggregate_type, e.aggregate_id, e.headers, e.dedup_key, \
       e.last_error, e.payload \
-    FROM :batch STRAIGHT_JOIN {events} e ON e.seq = j.seq WHERE j.kind = 0";
+    FROM :batch :events ON e.seq = j.seq WHERE j.kind = 0";
 
 const BURY: &str = "INSERT INTO {dead} (seq, id, lane, created_at, expires_at, dead_at, attempts, \
       replays, max_attempts, event_type, destination, `key`, content_type, aggregate_type, \
@@ -72,15 +72,16 @@ const BURY: &str = "INSERT INTO {dead} (seq, id, lane, created_at, expires_at, d
       e.attempts, e.replays, e.max_attempts, e.event_type, e.destination, e.`key`, e.content_type, \
       e.aggregate_type, e.aggregate_id, e.headers, e.dedup_key, COALESCE(j.reason, 'other'), \
       COALESCE(j.note, e.last_error), e.payload \
-    FROM :batch STRAIGHT_JOIN {events} e ON e.seq = j.seq WHERE j.kind = 4";
+    FROM :batch :events ON e.seq = j.seq WHERE j.kind = 4";
 
 const BLOCK: &str = "INSERT IGNORE INTO {blocked} (destination, `key`, lane, seq, since) \
     SELECT e.destination, e.`key`, e.place, e.seq, :now \
-    FROM :batch STRAIGHT_JOIN {events} e ON e.seq = j.seq \
-    STRAIGHT_JOIN {destinations} d ON d.destination = e.destination AND d.dead_head = 'block' \
+    FROM :batch :events ON e.seq = j.seq \
+    STRAIGHT_JOIN {destinations} d FORCE INDEX (PRIMARY) \
+      ON d.destination = e.destination AND d.dead_head = 'block' \
     WHERE j.kind = 4 AND e.`key` IS NOT NULL ORDER BY e.seq";
 
-const AGAIN: &str = "UPDATE :batch STRAIGHT_JOIN {events} e ON e.seq = j.seq SET \
+const AGAIN: &str = "UPDATE :batch :events ON e.seq = j.seq SET \
       e.available_at = IF(j.kind = 3, LEAST(e.available_at, :now), :now + j.after), \
       e.place = IF(e.`key` IS NULL, :now + j.after, e.place), \
       e.shape = IF(e.`key` IS NULL, 1, 2), \
@@ -89,7 +90,7 @@ const AGAIN: &str = "UPDATE :batch STRAIGHT_JOIN {events} e ON e.seq = j.seq SET
       e.lease_token = NULL, e.lease_until = NULL \
     WHERE j.kind IN (1, 2, 3)";
 
-const RELEASE_CLAIM: &str = "UPDATE {events} SET \
+const RELEASE_CLAIM: &str = "UPDATE {events} FORCE INDEX (token) SET \
       available_at = LEAST(available_at, :now), \
       place = IF(`key` IS NULL, :now, place), \
       shape = IF(`key` IS NULL, 1, 2), \
