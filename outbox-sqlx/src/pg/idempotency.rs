@@ -10,10 +10,11 @@ use outbox_core::{
 use sqlx::types::Uuid;
 use sqlx::{PgConnection, Row};
 
+use super::PgStore;
 use super::error::classify;
 use super::session::Statement;
-use super::{PgStore, retried};
 use crate::query;
+use crate::retry::retried;
 
 fn on<'q>(sql: &'q Sql, key: &'q IdempotencyKey) -> Statement<'q> {
     query(sql).bind(key.scope()).bind(key.key())

@@ -7,9 +7,10 @@ use outbox_core::{Error, LeaseStatus, LeaseToken, LockRequest, LockStatus, Locks
 use sqlx::Row;
 use sqlx::types::Uuid;
 
+use super::PgStore;
 use super::error::classify;
-use super::{PgStore, retried};
 use crate::query;
+use crate::retry::retried;
 
 fn uuid(token: LeaseToken) -> Uuid {
     Uuid::from_bytes(*token.as_bytes())

@@ -4,9 +4,10 @@ use outbox_core::Error;
 use outbox_core::sql::Sql;
 use sqlx::{AssertSqlSafe, Executor};
 
+use super::PgStore;
 use super::error::classify;
-use super::{PgStore, retried};
 use crate::query;
+use crate::retry::retried;
 
 impl PgStore {
     /// Wakes the relays that listen, in every process: one statement on a pooled connection, for
