@@ -91,6 +91,11 @@ databases_of() {
     done
 }
 
+# features_of PACKAGE : its features, `default` excepted.
+features_of() {
+    sed -n '/^\[features\]/,/^\[[^f]/s/^\([a-z0-9-]*\) *= .*/\1/p' "$1/Cargo.toml" | grep -vx default
+}
+
 dependency_assertions() {
     without outbox-core "tokio sqlx sqlx-core diesel reqwest hyper"
     without outbox-core "sqlx sqlx-core diesel reqwest hyper" --all-features

@@ -7,19 +7,21 @@
 
 mod support;
 
+use std::future::pending;
 use std::time::Duration;
 
-use outbox_http::outbox_core::{DeliveryErrorKind as Kind, Phase};
+use outbox_http::outbox_core::{Delivery, DeliveryErrorKind as Kind, Phase, Transport};
 use outbox_http::{HttpFailure, HttpFailureKind as Failure, HttpVersion};
-use support::{Receiver, builder, send};
+use support::{Receiver, builder, send, short};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, pause, timeout};
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
+const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const END_STREAM: u8 = 1;
 const END_STREAM_AND_HEADERS: u8 = 5;
@@ -39,15 +41,22 @@ async fn hello(stream: &mut TcpStream) -> Option<()> {
     stream.write_all(&frame(SETTINGS, 0, 0, &[])).await.ok()
 }
 
+/// The next frame: kind, flags, stream, payload.
+async fn next_frame(stream: &mut TcpStream) -> Option<(u8, u8, u32, Vec<u8>)> {
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).await.ok()?;
+    let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
+    let mut payload = vec![0; length];
+    stream.read_exact(&mut payload).await.ok()?;
+    let id = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+    Some((head[3], head[4], id, payload))
+}
+
 /// The stream on which the next request has ended.
 async fn request(stream: &mut TcpStream) -> Option<u32> {
     loop {
-        let mut head = [0; 9];
-        stream.read_exact(&mut head).await.ok()?;
-        let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
-        stream.read_exact(&mut vec![0; length]).await.ok()?;
-        let id = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
-        if matches!(head[3], DATA | HEADERS) && head[4] & END_STREAM != 0 {
+        let (kind, flags, id, _) = next_frame(stream).await?;
+        if matches!(kind, DATA | HEADERS) && flags & END_STREAM != 0 {
             return Some(id);
         }
     }
@@ -140,4 +149,63 @@ async fn frames_that_are_none_end_the_attempt() {
     let (result, phase) = attempt(&receiver).await;
     assert_eq!(result.unwrap_err().0, Kind::Transient);
     assert_eq!(phase, Phase::Sending);
+}
+
+/// A transport whose deadlines are of no help.
+fn patient() -> outbox_http::Webhooks {
+    let minutes = Duration::from_secs(600);
+    builder()
+        .http(HttpVersion::Http2)
+        .timeouts(short().head(minutes).total(minutes))
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_connection_that_answers_no_ping_is_given_up() {
+    let receiver = Receiver::run(|mut stream| async move {
+        let _ = hello(&mut stream).await;
+        if request(&mut stream).await.is_some() {
+            // From here on, time passes whenever everybody waits.
+            pause();
+        }
+        pending::<()>().await;
+    })
+    .await;
+    let started = Instant::now();
+    let error = send(&patient(), &receiver.url()).await.0.unwrap_err();
+    assert_eq!(error.kind(), Kind::Transient);
+    assert_eq!(HttpFailure::of(&error).unwrap().kind(), Failure::Broken);
+    assert_eq!(error.phase(), Some(Phase::Sending));
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(20), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_slow_answer_on_a_connection_that_answers_pings_is_waited_for() {
+    let receiver = Receiver::run(|mut stream| async move {
+        let _ = hello(&mut stream).await;
+        let Some(id) = request(&mut stream).await else {
+            return;
+        };
+        pause();
+        let mut pings = 0;
+        while let Some((kind, flags, _, payload)) = next_frame(&mut stream).await {
+            if kind == PING && flags == 0 {
+                let _ = stream.write_all(&frame(PING, 1, 0, &payload)).await;
+                pings += 1;
+            }
+            if pings == 2 {
+                let answer = frame(HEADERS, END_STREAM_AND_HEADERS, id, &[0x88]);
+                let _ = stream.write_all(&answer).await;
+            }
+        }
+    })
+    .await;
+    let started = Instant::now();
+    let event = std::sync::Arc::new(support::event(&receiver.url()));
+    let delivery = Delivery::new(event, Duration::from_secs(600));
+    patient().deliver(delivery).await.unwrap();
+    let took = started.elapsed();
+    assert!(took >= Duration::from_secs(15), "{took:?}");
 }

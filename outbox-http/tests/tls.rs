@@ -51,8 +51,8 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// A receiver that answers 200 over TLS; with `clients`, only to those that this CA vouches for.
-async fn receiver(leaf: &Leaf, clients: Option<&Ca>) -> Receiver {
+/// Who the receiver is; with `clients`, it talks only to those that this CA vouches for.
+fn server(leaf: &Leaf, clients: Option<&Ca>) -> ServerConfig {
     let builder = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .unwrap();
@@ -66,10 +66,14 @@ async fn receiver(leaf: &Leaf, clients: Option<&Ca>) -> Receiver {
         }
     };
     let key = PrivateKeyDer::try_from(leaf.key.serialize_der()).unwrap();
-    let config = builder
+    builder
         .with_single_cert(vec![leaf.der.clone()], key)
-        .unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
+        .unwrap()
+}
+
+/// A receiver that answers 200 over TLS.
+async fn receiver(leaf: &Leaf, clients: Option<&Ca>) -> Receiver {
+    let acceptor = TlsAcceptor::from(Arc::new(server(leaf, clients)));
     Receiver::run(move |stream| {
         let acceptor = acceptor.clone();
         async move {
@@ -192,4 +196,131 @@ fn an_identity_that_cannot_be_used_is_refused_where_it_is_made() {
     }
     let identity = Identity::from_pem(&a.chain, &a.key.serialize_pem()).unwrap();
     assert!(format!("{identity:?}").starts_with("Identity(certificate "));
+}
+
+/// Which version is spoken, as the receiver sees it.
+#[cfg(feature = "http2")]
+mod negotiation {
+    use std::convert::Infallible;
+
+    use http::{Request, Response};
+    use hyper::body::Incoming;
+    use hyper::server::conn::{http1, http2};
+    use hyper::service::service_fn;
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+    use outbox_http::{HttpVersion, Webhooks};
+
+    use super::*;
+
+    async fn refuse(request: Request<Incoming>) -> Result<Response<String>, Infallible> {
+        let mut answer = Response::new(format!("{:?}", request.version()));
+        *answer.status_mut() = http::StatusCode::IM_A_TEAPOT;
+        Ok(answer)
+    }
+
+    /// A receiver that names the version of each request in its answer.
+    async fn receiver(ca: &Ca, protocols: &[&str]) -> Receiver {
+        let mut config = server(&ca.leaf("127.0.0.1", |_| {}), None);
+        config.alpn_protocols = protocols.iter().map(|p| p.as_bytes().to_vec()).collect();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        Receiver::run(move |stream| {
+            let acceptor = acceptor.clone();
+            async move {
+                let Ok(stream) = acceptor.accept(stream).await else {
+                    return;
+                };
+                let chosen = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                let (io, service) = (TokioIo::new(stream), service_fn(refuse));
+                if chosen {
+                    let serving = http2::Builder::new(TokioExecutor::new());
+                    let _ = serving.serve_connection(io, service).await;
+                } else {
+                    let _ = http1::Builder::new().serve_connection(io, service).await;
+                }
+            }
+        })
+        .await
+    }
+
+    fn speaking(ca: &Ca, version: HttpVersion) -> Webhooks {
+        let trusting = builder().root_certificates(&ca.pem()).unwrap();
+        trusting.http(version).build().unwrap()
+    }
+
+    #[tokio::test]
+    async fn both_sides_speak_the_best_that_both_know() {
+        let ca = Ca::new();
+        let both: &[&str] = &["h2", "http/1.1"];
+        for (wish, offered, spoken) in [
+            (HttpVersion::Negotiate, both, "HTTP/2.0"),
+            (HttpVersion::Negotiate, &["http/1.1"], "HTTP/1.1"),
+            (HttpVersion::Negotiate, &[], "HTTP/1.1"),
+            (HttpVersion::Http1, both, "HTTP/1.1"),
+            (HttpVersion::Http2, both, "HTTP/2.0"),
+        ] {
+            let receiver = receiver(&ca, offered).await;
+            let webhooks = speaking(&ca, wish);
+            for _ in 0..3 {
+                let error = send(&webhooks, &https(&receiver)).await.0.unwrap_err();
+                let text = error.report();
+                assert!(text.ends_with(spoken), "{wish:?} {offered:?}: {text}");
+            }
+            assert_eq!(receiver.connections(), 1, "{wish:?} {offered:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn one_that_speaks_no_http2_is_refused_where_nothing_else_will_do() {
+        let ca = Ca::new();
+        let receiver = receiver(&ca, &["http/1.1"]).await;
+        refused_handshake(&speaking(&ca, HttpVersion::Http2), &https(&receiver)).await;
+    }
+}
+
+/// The system's roots are read from the environment, which a test can set for another process only:
+/// this one starts itself again.
+#[cfg(feature = "native-roots")]
+mod native_roots {
+    use std::process::Command;
+
+    use super::*;
+
+    const CHILD: &str = "native_roots::in_a_process_of_its_own";
+
+    fn run(ca: &Ca) -> std::process::Output {
+        let folder = std::env::temp_dir();
+        let file = folder.join(format!("outbox-http-roots-{}.pem", std::process::id()));
+        std::fs::write(&file, ca.pem()).unwrap();
+        let leaf = ca.leaf("127.0.0.1", |_| {});
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", CHILD, "--ignored", "--nocapture"])
+            .env("SSL_CERT_FILE", &file)
+            .env_remove("SSL_CERT_DIR")
+            .env("OUTBOX_TEST_CHAIN", &leaf.chain)
+            .env("OUTBOX_TEST_KEY", leaf.key.serialize_pem())
+            .output()
+            .unwrap();
+        std::fs::remove_file(file).unwrap();
+        output
+    }
+
+    #[test]
+    fn what_the_system_trusts_is_trusted_where_asked_for() {
+        let output = run(&Ca::new());
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{text}");
+        assert!(text.contains("1 passed"), "{text}");
+    }
+
+    #[tokio::test]
+    #[ignore = "runs in a process of its own, with the roots that its parent made"]
+    async fn in_a_process_of_its_own() {
+        let chain = std::env::var("OUTBOX_TEST_CHAIN").unwrap();
+        let key = KeyPair::from_pem(&std::env::var("OUTBOX_TEST_KEY").unwrap()).unwrap();
+        let der = rustls::pki_types::pem::PemObject::from_pem_slice(chain.as_bytes()).unwrap();
+        let receiver = receiver(&Leaf { chain, key, der }, None).await;
+        refused_handshake(&builder().build().unwrap(), &https(&receiver)).await;
+        let trusting = builder().native_roots().unwrap().build().unwrap();
+        send(&trusting, &https(&receiver)).await.0.unwrap();
+    }
 }
