@@ -74,3 +74,8 @@ pub use secret::{
 pub use secret::{PublicKey, SigningKey};
 pub use transport::{AttemptObserver, AttemptReport, Webhooks, WebhooksBuilder};
 pub use verify::{Verified, Verifier, VerifyError, VerifyErrorKind};
+
+// The examples in the page beside the code are tested with the crate's own.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/webhooks.md")]
+mod pages {}

@@ -355,6 +355,27 @@ async fn the_observer_is_told_of_every_attempt() {
     );
 }
 
+/// 410 reports the destination, not the event alone: an observer can disable it.
+#[tokio::test]
+async fn a_destination_that_is_gone_can_be_disabled_so_that_later_events_wait() {
+    let (receiver, mut seen) = recording("HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n").await;
+    let destinations = MapDestinations::new().with("ci", Endpoint::new(&receiver.url()).unwrap());
+    let table = destinations.clone();
+    let observer = move |report: &AttemptReport<'_>| {
+        if report.verdict == Some(Verdict::Gone) {
+            assert!(table.disable(&report.event.destination, "gone"));
+        }
+    };
+    let webhooks = builder().destinations(destinations).observer(observer);
+    let webhooks = webhooks.build().unwrap();
+    let error = send(&webhooks, "ci").await.0.unwrap_err();
+    assert_eq!(error.kind(), Kind::Permanent(DeathReason::Gone));
+    let error = send(&webhooks, "ci").await.0.unwrap_err();
+    assert_eq!(error.kind(), Kind::NotAttempted);
+    seen.recv().await.unwrap();
+    assert!(seen.try_recv().is_err(), "the second was not sent");
+}
+
 struct Kms(ErrorKind);
 
 #[async_trait]

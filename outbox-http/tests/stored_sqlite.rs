@@ -1,5 +1,4 @@
 //! Events in SQLite, destinations in a table beside them: from the row to the receiver.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
 

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use outbox_core::{Error, ErrorKind};
 use tokio::time::Instant;
 
-use super::kept::{Entry, Kept, Known};
+use super::kept::{Answer, Entry, Kept, Known};
 use super::{DestinationRecord, Destinations, Resolution};
 
 /// For how long a lookup that failed is not repeated.
@@ -183,7 +183,7 @@ impl<S: DestinationStore> Destinations for StoredDestinations<S> {
     async fn resolve(&self, destination: &str) -> Result<Resolution, Error> {
         let entry = self.kept.entry(destination);
         if let Some(answer) = entry.fresh(Instant::now()) {
-            return answer.map_err(unusable);
+            return told(answer);
         }
         let _lookup = match entry.stale(Instant::now()) {
             None => entry.lookup.lock().await,
@@ -194,7 +194,7 @@ impl<S: DestinationStore> Destinations for StoredDestinations<S> {
         };
         // Another delivery may have looked it up in the meantime.
         if let Some(answer) = entry.fresh(Instant::now()) {
-            return answer.map_err(unusable);
+            return told(answer);
         }
         let found = self.store.find(destination).await;
         let now = Instant::now();
@@ -202,7 +202,7 @@ impl<S: DestinationStore> Destinations for StoredDestinations<S> {
         match found {
             Ok(found) => {
                 let known = self.learn(&entry, found, now);
-                entry.set(known).map_err(unusable)
+                told(entry.set(known))
             }
             Err(error) => match entry.stale(now) {
                 Some(stale) => {
@@ -219,9 +219,9 @@ impl<S: DestinationStore> Destinations for StoredDestinations<S> {
     }
 }
 
-/// An error that was kept, for the deliveries that came after the one that got the original.
-fn unusable(text: Arc<str>) -> Error {
-    Error::new(ErrorKind::Unavailable, text.to_string())
+/// The answer as a delivery gets it: what was kept of an error becomes an error again.
+fn told(answer: Answer) -> Result<Resolution, Error> {
+    answer.map_err(|text| Error::new(ErrorKind::Unavailable, text.to_string()))
 }
 
 fn chain(error: &Error) -> Arc<str> {
