@@ -17,7 +17,7 @@ use outbox_http::outbox_core::{
 };
 use outbox_http::{
     AttemptReport, Destinations, Endpoint, HttpFailure, HttpFailureKind as Failure,
-    MapDestinations, Resolution, Resolve,
+    MapDestinations, Resolution, Resolve, UrlDestinations,
 };
 use support::{Receiver, builder, read_request, send, short};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -458,6 +458,15 @@ async fn a_report_shows_neither_the_urls_secrets_nor_the_payload() {
     let told = told.lock().unwrap();
     assert!(told.contains("127.0.0.1"), "{told}");
     assert!(!told.contains("s3cret") && !told.contains("4f1c"), "{told}");
+}
+
+#[tokio::test]
+async fn what_is_kept_of_urls_is_not_shown() {
+    let urls = UrlDestinations::default();
+    let found = urls.resolve("https://ci.example/s3cret?s3cret").await;
+    let shown = format!("{urls:?} {found:?}");
+    assert!(shown.contains("ci.example"), "{shown}");
+    assert!(!shown.contains("s3cret"), "{shown}");
 }
 
 struct Never;

@@ -1,6 +1,7 @@
 //! Destinations that are URLs.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
@@ -12,8 +13,15 @@ use super::{Destinations, Endpoint, Resolution};
 const KEPT: usize = 4_096;
 
 /// The default: an event's destination is the URL. What is no URL is unknown.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct UrlDestinations(RwLock<HashMap<String, Arc<Endpoint>>>);
+
+/// Shows no URL: paths and queries hold secrets.
+impl fmt::Debug for UrlDestinations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UrlDestinations").finish_non_exhaustive()
+    }
+}
 
 #[async_trait]
 impl Destinations for UrlDestinations {

@@ -1,7 +1,7 @@
 //! Name lookup with the guard in it.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -33,7 +33,8 @@ pub trait Resolve: Send + Sync {
 }
 
 /// The system's resolver (`getaddrinfo`), at most 64 lookups at a time, so that a slow name server
-/// can't take every blocking thread of the process.
+/// can't take every blocking thread of the process. A lookup whose attempt has given up counts until
+/// it ends, since its thread can't be stopped.
 #[derive(Debug, Clone)]
 pub struct SystemResolver(Arc<Semaphore>);
 
@@ -47,12 +48,24 @@ impl Resolve for SystemResolver {
     fn resolve(&self, host: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
         let host = host.to_owned();
         let slots = self.0.clone();
-        Box::pin(async move {
-            let _slot = slots.acquire().await.map_err(io::Error::other)?;
-            let found = tokio::net::lookup_host((host, 0)).await?;
+        Box::pin(blocking(slots, move || {
+            let found = (host.as_str(), 0).to_socket_addrs()?;
             Ok(found.map(|address| address.ip()).collect())
-        })
+        }))
     }
+}
+
+/// Runs `lookup` on a blocking thread that keeps its slot until it has ended, whoever still waits.
+async fn blocking<T: Send + 'static>(
+    slots: Arc<Semaphore>,
+    lookup: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let slot = slots.acquire_owned().await.map_err(io::Error::other)?;
+    let running = tokio::task::spawn_blocking(move || {
+        let _slot = slot;
+        lookup()
+    });
+    running.await.map_err(io::Error::other)?
 }
 
 /// A resolver for the connector that lets through only addresses that the guard admits.
@@ -97,5 +110,30 @@ impl Service<Name> for GuardedResolver {
     fn call(&mut self, name: Name) -> Self::Future {
         let lookup = self.clone().lookup(name.as_str().to_owned());
         Box::pin(async move { lookup.await.map(Vec::into_iter) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_lookup_that_nobody_waits_for_keeps_its_slot_until_it_ends() {
+        let slots = Arc::new(Semaphore::new(1));
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let (end, may_end) = mpsc::channel::<()>();
+        let lookup = tokio::spawn(blocking(slots.clone(), move || {
+            let _ = begun.send(());
+            let _ = may_end.recv();
+            Ok(())
+        }));
+        has_begun.await.unwrap();
+        lookup.abort();
+        assert!(lookup.await.unwrap_err().is_cancelled());
+        assert_eq!(slots.available_permits(), 0, "its thread is still busy");
+        end.send(()).unwrap();
+        blocking(slots, || Ok(())).await.unwrap();
     }
 }

@@ -217,7 +217,8 @@ impl WebhooksBuilder {
         self
     }
 
-    /// How many bytes of the body of a failed attempt's answer are kept for people. Default: 1 KiB.
+    /// How many bytes of the body of a failed attempt's answer are kept for people. No more than 64
+    /// KiB are read. Default: 1 KiB.
     pub const fn capture(mut self, bytes: usize) -> Self {
         self.capture = bytes;
         self
