@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outbox_core::conformance::Harness;
-use outbox_core::{Enqueue, Enqueued, Error, NewEvent, Spawn, TokioSpawn};
+use outbox_core::conformance::{Harness, ReceivingHarness};
+use outbox_core::{
+    Accepted, Enqueue, Enqueued, Error, Inbox, InboxMessage, NewEvent, Spawn, TokioSpawn,
+};
 use outbox_sqlx::MySqlStore;
 use outbox_sqlx::sqlx::mysql::MySqlPoolOptions;
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, MySql, MySqlPool, Transaction};
@@ -30,7 +32,7 @@ async fn pool(url: &str) -> MySqlPool {
 }
 
 /// Every instant that decides something; of due rows, `place` is one too.
-const INSTANTS: [(&str, &str); 7] = [
+const INSTANTS: [(&str, &str); 10] = [
     (
         "events",
         "place = IF(shape = 1, place - :by, place), available_at = available_at - :by, \
@@ -49,6 +51,12 @@ const INSTANTS: [(&str, &str); 7] = [
     ("dedup", "created_at = created_at - :by"),
     ("destinations", "hold_until = hold_until - :by"),
     ("blocked", "since = since - :by"),
+    (
+        "idempotency",
+        "lease_until = lease_until - :by, expires_at = expires_at - :by",
+    ),
+    ("inbox", "expires_at = expires_at - :by"),
+    ("locks", "held_until = held_until - :by"),
 ];
 
 impl Harness for Maria {
@@ -114,4 +122,11 @@ impl Harness for Maria {
     }
 }
 
+impl ReceivingHarness for Maria {
+    async fn accept(&self, tx: &mut Self::Tx, message: &InboxMessage) -> Result<Accepted, Error> {
+        self.store.accept(tx, message).await
+    }
+}
+
 outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], Maria::new);
+outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], Maria::new);

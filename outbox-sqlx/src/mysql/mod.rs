@@ -5,6 +5,8 @@ mod dead_letters;
 mod destinations;
 mod enqueue;
 mod error;
+mod idempotency;
+mod locks;
 mod maintenance;
 mod row;
 mod schema;

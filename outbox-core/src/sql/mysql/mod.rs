@@ -10,6 +10,8 @@ mod claiming;
 mod dead_letters;
 mod destinations;
 mod enqueue;
+mod idempotency;
+mod locks;
 mod maintenance;
 mod runs;
 mod schema;
@@ -20,6 +22,10 @@ pub use claiming::{ClaimState, claim};
 pub use dead_letters::{discard, list_dead, replay};
 pub use destinations::{blocked_keys, destinations, hold, set_policy};
 pub use enqueue::enqueue;
+pub use idempotency::{
+    abandon_key, accept, begin_key, complete_key, extend_key, prune_inbox, prune_keys,
+};
+pub use locks::{extend_lock, try_lock, unlock};
 pub use maintenance::{Pruning, prune, stats};
 pub use schema::{SCHEMA_VERSION, SchemaSql, migrations};
 pub use session::{Cell, Letter, Row, Session, Value, names_text};
@@ -39,6 +45,8 @@ pub struct Statements {
     dead_letters: dead_letters::DeadLetterSql,
     destinations: destinations::DestinationSql,
     maintenance: maintenance::MaintenanceSql,
+    idempotency: idempotency::IdempotencySql,
+    locks: locks::LockSql,
 }
 
 impl Statements {
@@ -53,6 +61,8 @@ impl Statements {
             dead_letters: dead_letters::DeadLetterSql::new(names),
             destinations: destinations::DestinationSql::new(names),
             maintenance: maintenance::MaintenanceSql::new(names),
+            idempotency: idempotency::IdempotencySql::new(names),
+            locks: locks::LockSql::new(names),
         }
     }
 }

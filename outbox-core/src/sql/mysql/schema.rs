@@ -4,7 +4,7 @@ use super::sql;
 use crate::sql::{Migration, Sql, TableNames};
 
 /// The schema that this version of the library works on. It also works on the next one.
-pub const SCHEMA_VERSION: i32 = 1;
+pub const SCHEMA_VERSION: i32 = 2;
 
 /// Statements about the schema itself. Those of a migration commit one by one, so each can be made
 /// again.
@@ -44,7 +44,10 @@ impl SchemaSql {
 /// Every migration, oldest first.
 #[must_use]
 pub fn migrations(names: &TableNames) -> Vec<Migration> {
-    let steps = [(1, "outbox", include_str!("0001_outbox.sql"))];
+    let steps = [
+        (1, "outbox", include_str!("0001_outbox.sql")),
+        (2, "receiving", include_str!("0002_receiving.sql")),
+    ];
     steps
         .into_iter()
         .map(|(version, name, statements)| {
