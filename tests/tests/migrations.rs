@@ -4,15 +4,15 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outbox_core::sql::{Migration, TableNames, pg, sqlite};
+use outbox_core::sql::{Migration, TableNames, mysql, pg, sqlite};
 use outbox_core::{
     BeginKey, Begun, ClaimRequest, Enqueue, ErrorKind, Fingerprint, IdempotencyKey,
     IdempotencyKeys, LockRequest, LockStatus, Locks, NewEvent, OutboxStore, Outcome, Settlement,
 };
 use outbox_sqlx::sqlx::postgres::PgPoolOptions;
-use outbox_sqlx::sqlx::{self, AssertSqlSafe, PgPool, SqlitePool};
-use outbox_sqlx::{PgStore, SqliteStore};
-use tests::PgServer;
+use outbox_sqlx::sqlx::{self, AssertSqlSafe, MySqlPool, PgPool, SqlitePool};
+use outbox_sqlx::{MySqlStore, PgStore, SqliteStore};
+use tests::{MariaServer, PgServer};
 
 type Outcomes = Result<(), Box<dyn std::error::Error>>;
 
@@ -162,5 +162,24 @@ async fn sqlite_is_migrated_by_many_at_once() -> Outcomes {
     let mut conn = store.pool().acquire().await?;
     store.enqueue(&mut conn, event()).await?;
     drop(conn);
+    works(&store).await
+}
+
+#[tokio::test]
+async fn mariadb_goes_on_from_an_older_schema() -> Outcomes {
+    let url = MariaServer::shared().create_database();
+    let store = MySqlStore::new(MySqlPool::connect(&url).await?);
+    for step in &mysql::migrations(&TableNames::default())[..1] {
+        sqlx::raw_sql(AssertSqlSafe(step.sql.as_str()))
+            .execute(store.pool())
+            .await?;
+    }
+    let old = store.check_schema().await.unwrap_err();
+    assert_eq!(old.kind(), ErrorKind::Schema);
+    let mut conn = store.pool().acquire().await?;
+    store.enqueue(&mut conn, event()).await?;
+    drop(conn);
+    store.migrate().await?;
+    store.check_schema().await?;
     works(&store).await
 }
