@@ -9,8 +9,6 @@ use crate::sql::{Sql, TableNames};
 pub(super) const WINDOW: usize = 1_000;
 /// The destinations that one statement takes parked rows of.
 pub(super) const PARKED: usize = 16;
-/// The lanes that one pass walks over.
-pub(super) const WALK: usize = 250;
 /// How many lanes one statement looks at, from large to small.
 pub(super) const LANES: [usize; 4] = [64, 16, 4, 1];
 
@@ -27,7 +25,8 @@ pub(super) struct ClaimSql {
     pub(super) due: Sql,
     /// `seq`, size. [`PARKED`] places, filter, rows.
     pub(super) parked: Sql,
-    /// Places of parked rows, whether admitted. After this place, filter.
+    /// Places of parked rows, whether admitted, how many of the entries are there. Filter, after this
+    /// place, entries.
     pub(super) parked_heads: Sql,
     /// `seq` of rows to park. Shape, up to this place, destinations.
     pub(super) window: Sql,
@@ -35,8 +34,8 @@ pub(super) struct ClaimSql {
     pub(super) lock_window: Sql,
     /// Seqs.
     pub(super) park: Sql,
-    /// Lanes: place, whether ready but for its delay, when its head is available. Now, filter, after
-    /// this place.
+    /// Lanes: place, whether ready but for its delay, how many of the entries are there, when its
+    /// head is available. Now, filter, after this place, entries.
     pub(super) lanes: Sql,
     /// Lanes whose leases have all expired. After this place, now.
     pub(super) expired_lanes: Sql,
@@ -58,9 +57,12 @@ impl ClaimSql {
         let fill = |template: &str| {
             let text = template
                 .replace(":filter", FILTER)
-                .replace(":window", &WINDOW.to_string())
-                .replace(":walk", &WALK.to_string());
+                .replace(":window", &WINDOW.to_string());
             sql(names, &text)
+        };
+        let heads = |shape: i64, template: &str| {
+            let heads = HEADS.replace(":shape", &shape.to_string());
+            fill(&template.replace(":heads", &heads))
         };
         Self {
             look: fill(LOOK),
@@ -83,11 +85,10 @@ impl ClaimSql {
                  ORDER BY e.place, e.seq LIMIT ? FOR UPDATE SKIP LOCKED",
                 marks(PARKED)
             )),
-            parked_heads: fill(
-                "SELECT h.place, :filter FROM ( \
-                   SELECT place, MIN(seq) AS head FROM {events} FORCE INDEX (queue) \
-                   WHERE shape = 3 AND place > ? GROUP BY place ORDER BY place LIMIT :walk) h \
-                 :events ON e.seq = h.head ORDER BY h.place",
+            parked_heads: heads(
+                3,
+                "SELECT h.place, :filter, h.entries FROM :heads h :events ON e.seq = h.head \
+                 ORDER BY h.place",
             ),
             window: fill(
                 "SELECT seq FROM ( \
@@ -104,7 +105,7 @@ impl ClaimSql {
                  SET e.shape = 3, e.place = {}",
                 DESTINATION_HASH.replace("destination", "e.destination")
             )),
-            lanes: fill(LANES_SQL),
+            lanes: heads(2, LANES_SQL),
             expired_lanes: fill(
                 "SELECT place FROM {events} FORCE INDEX (queue) \
                  WHERE shape = 4 AND place > ? GROUP BY place HAVING MAX(lease_until) <= ? \
@@ -158,17 +159,20 @@ const LOOK: &str = "SELECT :now, \
      WHERE shape = 1 AND place > :now ORDER BY place LIMIT 1), \
     (SELECT MIN(hold_until) FROM {destinations} WHERE disabled = 0 AND hold_until > :now)";
 
+/// The places of a shape, and the first row of each, among so many entries of the index: a place
+/// with any number of rows costs no more.
+const HEADS: &str = "(SELECT place, MIN(seq) AS head, COUNT(*) AS entries FROM ( \
+      SELECT place, seq FROM {events} FORCE INDEX (queue) \
+      WHERE shape = :shape AND place > ? ORDER BY place, seq LIMIT ?) w GROUP BY place)";
+
 const LANES_SQL: &str = "SELECT h.place, \
       NOT EXISTS (SELECT 1 FROM {events} l \
                   WHERE l.shape = 4 AND l.place = h.place AND l.lease_until > ?) \
       AND NOT EXISTS (SELECT 1 FROM {blocked} b \
                       WHERE b.destination = e.destination AND b.`key` = e.`key`) \
       AND :filter, \
-      e.available_at \
-    FROM ( \
-      SELECT place, MIN(seq) AS head FROM {events} FORCE INDEX (queue) \
-      WHERE shape = 2 AND place > ? GROUP BY place ORDER BY place LIMIT :walk) h \
-    :events ON e.seq = h.head ORDER BY h.place";
+      h.entries, e.available_at \
+    FROM :heads h :events ON e.seq = h.head ORDER BY h.place";
 
 fn runs(lanes: usize) -> String {
     let head = "(SELECT seq FROM {events} FORCE INDEX (queue) \

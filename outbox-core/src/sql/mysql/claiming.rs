@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use super::claim::{PARKED, WALK, WINDOW};
+use super::claim::{PARKED, WINDOW};
 use super::session::{Letter, names_text, only};
 use super::{Cell, Row, Session, Statements, Value};
 use crate::clock::from_micros;
@@ -187,12 +187,12 @@ impl<'a, S: Session> Claiming<'a, S> {
             &self.sql.claim.due
         };
         values.extend(self.filter.values());
-        values.push(Value::Int(count(rows)));
+        values.push(Value::Int(count(rows.saturating_add(self.seqs.len()))));
         let found = self
             .session
             .fetch(statement, &values, &[Cell::Int; 2])
             .await?;
-        self.keep(&found);
+        self.keep(&found, rows);
         Ok(())
     }
 
@@ -227,12 +227,12 @@ impl<'a, S: Session> Claiming<'a, S> {
         for _ in 0..PARKING_PASSES {
             let mut values = self.filter.values().to_vec();
             values[1..3].fill(Value::Null); // A type is asked for row by row.
-            values.push(Value::Int(after));
+            values.extend([Value::Int(after), Value::Int(count(WINDOW))]);
             let heads = &self.sql.claim.parked_heads;
-            let heads = self.session.fetch(heads, &values, &[Cell::Int; 2]).await?;
+            let heads = self.session.fetch(heads, &values, &[Cell::Int; 3]).await?;
             let open = heads.iter().filter(|head| head.is(1));
             places = open.map(|head| head.int(0)).take(PARKED).collect();
-            let walked = heads.last().filter(|_| heads.len() == WALK);
+            let walked = heads.last().filter(|_| is_cut(&heads, WINDOW));
             let is_round = after == -1 && walked.is_none();
             let next = places.last().copied();
             after = next.or(walked.map(|head| head.int(0))).unwrap_or(-1);
@@ -247,16 +247,19 @@ impl<'a, S: Session> Claiming<'a, S> {
         let mut values: Vec<Value<'_>> = places.iter().map(|place| Value::Int(*place)).collect();
         values.resize(PARKED, Value::Int(-1));
         values.extend(self.filter.values());
-        values.push(Value::Int(count(rows)));
+        values.push(Value::Int(count(rows.saturating_add(self.seqs.len()))));
         let parked = &self.sql.claim.parked;
         let found = self.session.fetch(parked, &values, &[Cell::Int; 2]).await?;
-        self.keep(&found);
+        self.keep(&found, rows);
         Ok(())
     }
 
-    /// Keeps rows (`seq`, size) as far as the limit of bytes allows.
-    fn keep(&mut self, rows: &[Row]) {
-        for row in rows {
+    /// Keeps up to `rows` more rows (`seq`, size) as far as the limit of bytes allows. This
+    /// transaction's own locks are not skipped: what it has already comes again.
+    fn keep(&mut self, found: &[Row], rows: usize) {
+        let kept: HashSet<i64> = self.seqs.iter().copied().collect();
+        let new = found.iter().filter(|row| !kept.contains(&row.int(0)));
+        for row in new.take(rows) {
             if !self.keep_one(row.int(0), row.int(1)) {
                 break;
             }
@@ -298,8 +301,7 @@ impl<'a, S: Session> Claiming<'a, S> {
             .await?;
         let letters = self.session.events(taken, &[list], &[Cell::Int]).await?;
         let now = from_micros(self.now);
-        let mut seen = HashSet::new();
-        for letter in letters.into_iter().filter(|letter| seen.insert(letter.seq)) {
+        for letter in letters {
             add(&mut claim, self.request, letter, now);
         }
         claim
@@ -307,6 +309,11 @@ impl<'a, S: Session> Claiming<'a, S> {
             .sort_unstable_by_key(|claimed| claimed.lease.seq);
         Ok(claim)
     }
+}
+
+/// Whether there may be more than these heads, which were found among so many entries.
+pub(super) fn is_cut(heads: &[Row], entries: usize) -> bool {
+    heads.iter().map(|head| head.int(2)).sum::<i64>() >= count(entries)
 }
 
 /// The one column of a query.

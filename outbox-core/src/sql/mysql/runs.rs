@@ -4,13 +4,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::claim::{LANES, WALK};
-use super::claiming::{Claiming, count, numbers};
+use super::claim::LANES;
+use super::claiming::{Claiming, count, is_cut, numbers};
 use super::{Cell, Row, Session, Value};
 use crate::Error;
 use crate::sql::json;
 
-/// How many passes over [`WALK`] lanes a claim makes.
+/// How many passes over lanes a claim makes.
 const PASSES: usize = 4;
 /// The most lanes that a claim takes from.
 const MOST: usize = LANES[0];
@@ -51,13 +51,14 @@ impl<S: Session> Claiming<'_, S> {
     /// Lanes that may be ready, from the one on whose turn it is, and round once.
     async fn lanes(&mut self, most: usize) -> Result<Vec<i64>, Error> {
         let begun = self.state.turns().lane;
+        let entries = (8 * most).clamp(64, 500);
         let (mut after, mut found) = (begun, Vec::new());
         for _ in 0..PASSES {
             let mut values = vec![Value::Int(self.now)];
             values.extend(self.filter.values());
-            values.push(Value::Int(after));
+            values.extend([Value::Int(after), Value::Int(count(entries))]);
             let sql = &self.sql.claim.lanes;
-            let walked = self.session.fetch(sql, &values, &[Cell::Int; 3]).await?;
+            let walked = self.session.fetch(sql, &values, &[Cell::Int; 4]).await?;
             let mut cut = false;
             for lane in &walked {
                 if found.len() == most {
@@ -65,17 +66,17 @@ impl<S: Session> Claiming<'_, S> {
                     break;
                 }
                 after = lane.int(0);
-                if lane.is(1) && lane.int(2) <= self.now {
+                if lane.is(1) && lane.int(3) <= self.now {
                     found.push(after);
                 } else if lane.is(1) {
-                    let waits = Some(lane.int(2));
+                    let waits = Some(lane.int(3));
                     self.next_due = self.next_due.into_iter().chain(waits).min();
                 }
             }
             if cut || found.len() == most {
                 break;
             }
-            if walked.len() < WALK {
+            if !is_cut(&walked, entries) {
                 if begun == -1 || after == -1 {
                     after = -1;
                     break;

@@ -25,7 +25,11 @@ pub struct SchemaSql {
 
 impl SchemaSql {
     pub(super) fn new(names: &TableNames) -> Self {
-        let lock = "LEFT(SHA2(CONCAT(COALESCE(DATABASE(), ''), '{migrations}'), 256), 60)";
+        let database = match names.schema_name() {
+            Some(_) => "''", // It stands in the table's name.
+            None => "COALESCE(DATABASE(), '')",
+        };
+        let lock = format!("LEFT(SHA2(CONCAT({database}, '{{migrations}}'), 256), 60)");
         let mut prepare = Vec::new();
         if let Some(schema) = names.schema_name() {
             prepare.push(format!("CREATE DATABASE IF NOT EXISTS `{schema}`").into());
