@@ -50,12 +50,12 @@ pub use pg::{PgStore, PgWake};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 use {sqlx::AssertSqlSafe, sqlx::query::Query, std::sync::Arc};
 
 /// A statement of this library. Its text holds no value but table names, which were checked and
 /// quoted when the store was built.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 fn query<DB: sqlx::Database>(sql: &Arc<str>) -> Query<'_, DB, DB::Arguments> {
     sqlx::query(AssertSqlSafe(Arc::clone(sql)))
 }
