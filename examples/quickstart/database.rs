@@ -1,5 +1,6 @@
 //! The host's database: `repositories` and the outbox, in SQLite or PostgreSQL.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -8,11 +9,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outbox_core::{DeadLetters, EventId, Maintenance, OutboxStore};
 use outbox_sqlx::{PgStore, SqliteStore};
-use sqlx::Connection;
-use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
 };
+use sqlx::{ConnectOptions, Connection};
 
 use crate::args::DatabaseUrl;
 use crate::history::Push;
@@ -36,6 +37,21 @@ const ACCEPTED: &str = "SELECT CAST(COALESCE(SUM(pushes), 0) AS BIGINT)
     FROM repositories
     WHERE id < $1";
 
+/// What the outbox still has for two receivers, read from its tables.
+const HELD_SQLITE: &str =
+    "SELECT 0 AS dead, lower(hex(id)) AS id FROM outbox_events WHERE destination IN ($1, $2)
+    UNION ALL SELECT 1, lower(hex(id)) FROM outbox_dead WHERE destination IN ($1, $2)";
+const HELD_POSTGRES: &str =
+    "SELECT 0 AS dead, id::text AS id FROM outbox_events WHERE destination IN ($1, $2)
+    UNION ALL SELECT 1, id::text FROM outbox_dead WHERE destination IN ($1, $2)";
+
+/// Ids of events that the outbox still has.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    pub(crate) open: HashSet<String>,
+    pub(crate) dead: HashSet<String>,
+}
+
 /// A connected database with its outbox.
 #[derive(Debug, Clone)]
 pub(crate) enum Database {
@@ -53,18 +69,25 @@ impl Database {
     pub(crate) async fn open(url: Option<&DatabaseUrl>, folder: &Path) -> Result<Self, AnyError> {
         match url {
             Some(DatabaseUrl::Postgres(url)) => {
+                let options = PgConnectOptions::from_str(url)
+                    .map_err(|error| format!("--database-url: {error}"))?;
                 // A pool tries until it times out; a single connection says what is wrong.
-                PgConnection::connect(url).await?.close().await?;
-                let options = PgPoolOptions::new().max_connections(16);
-                let pool = options.connect(url).await?;
+                let first = options
+                    .connect()
+                    .await
+                    .map_err(|error| no_server(&options, &error))?;
+                first.close().await?;
+                let pool = PgPoolOptions::new().max_connections(16);
+                let pool = pool.connect_with(options).await?;
                 let store = PgStore::new(pool.clone());
                 store.migrate().await?;
                 sqlx::query(SCHEMA).execute(&pool).await?;
                 Ok(Self::Postgres(pool, store))
             }
             Some(DatabaseUrl::Sqlite(url)) => {
-                let options = SqliteConnectOptions::from_str(url)?
-                    .create_if_missing(true)
+                let options = SqliteConnectOptions::from_str(url)
+                    .map_err(|error| format!("--database-url: {error}"))?
+                    .create_if_missing(!url.contains("mode="))
                     .journal_mode(SqliteJournalMode::Wal);
                 Self::open_sqlite(options).await
             }
@@ -75,10 +98,14 @@ impl Database {
     async fn open_sqlite(options: SqliteConnectOptions) -> Result<Self, AnyError> {
         let pool = SqlitePoolOptions::new()
             .max_connections(8)
-            .connect_with(options)
-            .await?;
+            .connect_with(options.clone())
+            .await
+            .map_err(|error| no_file(&options, &error))?;
         let store = SqliteStore::new(pool.clone())?;
-        store.migrate().await?;
+        store
+            .migrate()
+            .await
+            .map_err(|error| no_file(&options, &error))?;
         sqlx::query(SCHEMA).execute(&pool).await?;
         Ok(Self::Sqlite(pool, store))
     }
@@ -166,6 +193,32 @@ impl Database {
         })
     }
 
+    /// What the outbox still has for these receivers. It reads the tables, so that it does not
+    /// depend on what the relay or the store count.
+    pub(crate) async fn held(&self, receivers: [&str; 2]) -> Result<Held, AnyError> {
+        let [one, two] = receivers;
+        let rows: Vec<(i32, String)> = match self {
+            Self::Sqlite(pool, _) => {
+                let query = sqlx::query_as(HELD_SQLITE).bind(one).bind(two);
+                query.fetch_all(pool).await?
+            }
+            Self::Postgres(pool, _) => {
+                let query = sqlx::query_as(HELD_POSTGRES).bind(one).bind(two);
+                query.fetch_all(pool).await?
+            }
+        };
+        let mut held = Held::default();
+        for (dead, id) in rows {
+            let ids = if dead == 1 {
+                &mut held.dead
+            } else {
+                &mut held.open
+            };
+            ids.insert(id.parse::<EventId>()?.to_string());
+        }
+        Ok(held)
+    }
+
     /// Closes the connections, after everything that uses them.
     pub(crate) async fn close(&self) {
         match self {
@@ -192,6 +245,28 @@ impl Repositories<PgConnection> for Sql {
         let query = sqlx::query(UPDATE).bind(&push.after).bind(push.repo_id);
         updated(query.execute(conn).await?.rows_affected(), push)
     }
+}
+
+/// The server is named without the password.
+fn no_server(options: &PgConnectOptions, error: &sqlx::Error) -> String {
+    format!(
+        "--database-url: PostgreSQL at {}:{}, database {}, user {}: {error}. Does the server run \
+         there, and may this user connect to this database?",
+        options.get_host(),
+        options.get_port(),
+        options
+            .get_database()
+            .unwrap_or_else(|| options.get_username()),
+        options.get_username(),
+    )
+}
+
+fn no_file(options: &SqliteConnectOptions, error: &dyn std::error::Error) -> String {
+    format!(
+        "--database-url: SQLite file {}: {error}. Does its folder exist, and may this user write \
+         there? A file that is there must be an SQLite database.",
+        options.get_filename().display()
+    )
 }
 
 fn updated(rows: u64, push: &Push) -> Result<(), AnyError> {

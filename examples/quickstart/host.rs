@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::args::{Args, Share};
 use crate::ci_server::CiServer;
-use crate::database::Database;
+use crate::database::{Database, Held};
 use crate::history::{History, Push};
 use crate::operator::Repaired;
 use crate::pushes::AnyError;
@@ -21,8 +21,6 @@ use crate::timeline::Timeline;
 
 /// Between two looks at the receivers.
 const LOOK: Duration = Duration::from_millis(20);
-/// Counting stops here.
-const COUNT_LIMIT: u32 = 1_000_000;
 
 /// Everything but the relay.
 #[derive(Debug)]
@@ -38,16 +36,16 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Reads the history, makes its forks, starts the receivers.
+    /// Makes the forks of the history, starts the receivers.
     pub(crate) async fn start(
         args: &Args,
         timeline: &Arc<Timeline>,
         database: Database,
         folder: &Path,
+        history: History,
     ) -> Result<Self, AnyError> {
-        let history = History::read(args.repo.as_deref())?;
         let (source, commits) = (history.source, history.commits.len());
-        let (forks, pushes) = (args.forks.get(), args.pushes.get());
+        let (forks, pushes) = (args.forks, args.pushes);
         let forks = history.into_forks(usize::try_from(forks)?, usize::try_from(pushes)?);
         let plan = format!(
             "{commits} commits from {source} make {pushes} pushes to {} forks",
@@ -126,9 +124,8 @@ impl Host {
                 None => format!("{arrived} of {events} events have arrived"),
             };
             self.timeline.progress("relay", &text);
-            let stats = self.database.store().stats(COUNT_LIMIT).await?;
-            let dead = usize::try_from(stats.dead.value)?;
-            if arrived + dead >= events && stats.pending.value == 0 {
+            let held = self.held().await?;
+            if arrived + held.dead.len() >= events && held.open.is_empty() {
                 break;
             }
             tokio::time::sleep(LOOK).await;
@@ -136,23 +133,35 @@ impl Host {
         Ok(())
     }
 
-    /// Accounts for `events`.
+    /// What the outbox still has of this run: the receivers' ports are its own.
+    async fn held(&self) -> Result<Held, AnyError> {
+        self.database
+            .held([&self.ci.url(), &self.mirror.url()])
+            .await
+    }
+
+    /// Accounts for `events`, one by one: it arrived (the receivers' own tables say so), or it is in
+    /// the outbox, or it is lost.
     pub(crate) async fn summary(
         &self,
         events: &HashSet<String>,
         tally: Option<&Tally>,
         repaired: Repaired,
     ) -> Result<Summary, AnyError> {
+        // First: what is not in the outbox any more has arrived by now.
+        let held = self.held().await?;
         let builds = self.ci.builds().await?;
         let copies = self.mirror.builds().await?;
         let arrived: HashSet<&String> = builds.iter().chain(&copies).collect();
-        let missing = events.iter().filter(|id| !arrived.contains(id)).count();
-        let stats = self.database.store().stats(COUNT_LIMIT).await?;
-        let kept = stats.pending.value + stats.dead.value;
+        let missing: Vec<&String> = events.iter().filter(|id| !arrived.contains(id)).collect();
+        let lost = missing
+            .iter()
+            .filter(|id| !held.open.contains(**id) && !held.dead.contains(**id))
+            .count();
         Ok(Summary {
             pushes: self.accepted().await?,
             events: u64::try_from(events.len())?,
-            delivered: u64::try_from(events.len() - missing)?,
+            delivered: u64::try_from(events.len() - missing.len())?,
             retried: tally.map(|tally| tally.retried.load(Ordering::Relaxed)),
             duplicates: self.ci.duplicates() + self.mirror.duplicates(),
             dead: repaired.dead,
@@ -160,8 +169,8 @@ impl Host {
             builds: u64::try_from(builds.len())?,
             repeated: u64::try_from(builds.len() + copies.len() - arrived.len())?,
             out_of_order: u64::try_from(self.ci.out_of_order().await?)?,
-            pending: stats.pending.value,
-            lost: u64::try_from(missing)?.saturating_sub(kept),
+            pending: u64::try_from(held.open.len())?,
+            lost: u64::try_from(lost)?,
         })
     }
 }

@@ -25,6 +25,7 @@ use outbox_core::Poke;
 
 use args::Args;
 use database::Database;
+use history::History;
 use host::Host;
 use pushes::AnyError;
 use relay::Workers;
@@ -37,7 +38,10 @@ async fn main() -> ExitCode {
     let ended = if args.relay_only {
         relay_only(&args, &timeline).await.map(|()| true)
     } else {
-        everything(&args, &timeline).await
+        tokio::select! {
+            ended = everything(&args, &timeline) => ended,
+            _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+        }
     };
     match ended {
         Ok(true) => ExitCode::SUCCESS,
@@ -51,14 +55,15 @@ async fn main() -> ExitCode {
 
 /// The host, the receivers, and (unless `--no-relay`) the relay. True where all went well.
 async fn everything(args: &Args, timeline: &Arc<Timeline>) -> Result<bool, AnyError> {
+    let history = History::read(args.repo.as_deref())?;
     let folder = tempfile::tempdir()?;
     let database = Database::open(args.database_url.as_ref(), folder.path()).await?;
     timeline.step("database", &format!("{}, migrated", database.name()));
     let wake = Poke::new();
-    let host = Host::start(args, timeline, database.clone(), folder.path()).await?;
+    let host = Host::start(args, timeline, database.clone(), folder.path(), history).await?;
     let workers = match args.no_relay {
         true => None,
-        false => Some(Workers::start(&database, args.workers.get(), &wake)?),
+        false => Some(Workers::start(&database, args.workers, &wake)?),
     };
     let tally = workers.as_ref().map(|workers| workers.tally.clone());
 
@@ -81,7 +86,7 @@ async fn everything(args: &Args, timeline: &Arc<Timeline>) -> Result<bool, AnyEr
 async fn relay_only(args: &Args, timeline: &Timeline) -> Result<(), AnyError> {
     let nowhere = std::path::Path::new("");
     let database = Database::open(args.database_url.as_ref(), nowhere).await?;
-    let workers = Workers::start(&database, args.workers.get(), &Poke::new())?;
+    let workers = Workers::start(&database, args.workers, &Poke::new())?;
     timeline.step("relay", "working; Ctrl-C stops it");
     let mut tick = tokio::time::interval(std::time::Duration::from_millis(100));
     let interrupted = tokio::signal::ctrl_c();
@@ -99,13 +104,16 @@ async fn relay_only(args: &Args, timeline: &Timeline) -> Result<(), AnyError> {
     Ok(())
 }
 
-/// An error with its causes.
+/// An error with its causes, but for those that it tells itself.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
+        let told = error.to_string();
+        if !text.ends_with(&told) {
+            text.push_str(": ");
+            text.push_str(&told);
+        }
         cause = error.source();
     }
     text

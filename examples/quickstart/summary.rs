@@ -25,7 +25,7 @@ pub(crate) struct Summary {
     pub(crate) repeated: u64,
     /// Builds that began elsewhere than where the one before had ended.
     pub(crate) out_of_order: u64,
-    /// Events that are open still.
+    /// Events of this run that are open still.
     pub(crate) pending: u64,
     /// Events that neither arrived nor are in the outbox.
     pub(crate) lost: u64,
@@ -37,6 +37,7 @@ impl Summary {
         self.lost == 0
             && self.pending == 0
             && self.repeated == 0
+            && self.builds == self.pushes
             && self.delivered == self.events
             && self.dead == self.replayed
     }

@@ -5,6 +5,7 @@ mod program;
 use std::time::Duration;
 
 use program::Program;
+use sqlx::Connection;
 use tests::PgServer;
 
 /// A hundred pushes at once, of which the CI server answers every other one.
@@ -96,6 +97,51 @@ fn arrived(line: &str) -> Option<u64> {
     Some(arrived)
 }
 
+/// A run that died and left its events in the database.
+fn leave_events(url: &str) {
+    let mut doomed = Program::start(&["--database-url", url, "--outage", "60"]);
+    doomed.read_until(|line| line.contains("12 accepted"));
+    doomed.kill();
+}
+
+#[test]
+fn what_another_run_left_is_no_part_of_the_account() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = sqlite_url(&folder);
+    leave_events(&url);
+    let ended = Program::start(&["--database-url", &url, "--outage", "0"]).end();
+    ended.assert_all_arrived(12);
+}
+
+#[tokio::test]
+async fn an_event_that_is_gone_is_lost_whatever_else_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = sqlite_url(&folder);
+    leave_events(&url);
+    let arguments = ["--no-relay", "--patience", "3", "--database-url", &url];
+    let mut host = Program::start(&arguments);
+    host.read_until(|line| line.contains("12 accepted"));
+    let mut database = sqlx::SqliteConnection::connect(&url).await.unwrap();
+    let newest = "DELETE FROM outbox_events WHERE seq = (SELECT max(seq) FROM outbox_events)";
+    sqlx::query(newest).execute(&mut database).await.unwrap();
+    let ended = host.end();
+    assert_eq!(ended.numbers("lost"), [1], "{}", ended.said);
+    assert_eq!(ended.numbers("pending"), [15], "{}", ended.said);
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.said);
+}
+
+#[test]
+fn leaves_no_file_behind_when_it_is_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Program::start_with_temporary(folder.path(), &[]);
+    program.read_until(|line| line.contains("12 accepted"));
+    program.interrupt();
+    let ended = program.end();
+    assert_eq!(ended.status.code(), Some(2), "{}", ended.said);
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 0, "{}", ended.said);
+}
+
 #[test]
 fn a_sample_stands_in_where_there_is_no_repository() {
     let folder = tempfile::tempdir().unwrap();
@@ -131,6 +177,43 @@ fn a_database_that_is_not_there_ends_it_at_once() {
         "{}",
         ended.said
     );
+}
+
+#[test]
+fn a_database_that_is_refused_is_named_without_its_password() {
+    for (url, named) in [
+        ("postgres://me:topsecret@127.0.0.1:1/none", "127.0.0.1:1"),
+        (
+            "postgres://me:topsecret@host:port/none",
+            "invalid port number",
+        ),
+        ("mysql://me:topsecret@host/none", "`mysql:`"),
+        ("me:topsecret@host/none", "expected postgres://"),
+        ("sqlite:/nowhere/outbox.db", "/nowhere/outbox.db"),
+        ("sqlite::memory:", "in memory"),
+        ("sqlite:", "in memory"),
+    ] {
+        let ended = Program::start(&["--database-url", url]).end();
+        assert_eq!(ended.status.code(), Some(2), "{url}: {}", ended.said);
+        assert!(ended.said.contains("--database-url"), "{}", ended.said);
+        assert_eq!(ended.said.matches(named).count(), 1, "{}", ended.said);
+        assert!(!ended.said.contains("topsecret"), "{}", ended.said);
+    }
+}
+
+#[test]
+fn a_number_that_is_refused_is_named_with_the_allowed_ones() {
+    for (option, value, allowed) in [
+        ("--pushes", "0", "1..=100000"),
+        ("--forks", "0", "1..=10000"),
+        ("--workers", "65", "1..=64"),
+        ("--flaky", "1", "from 0 to 0.9"),
+    ] {
+        let ended = Program::start(&[option, value]).end();
+        assert_eq!(ended.status.code(), Some(2), "{}", ended.said);
+        assert!(ended.said.contains(option), "{}", ended.said);
+        assert!(ended.said.contains(allowed), "{}", ended.said);
+    }
 }
 
 #[test]

@@ -58,9 +58,22 @@ impl Program {
 
     /// Starts it in a folder.
     pub(crate) fn start_in(folder: &Path, arguments: &[&str]) -> Self {
-        let mut child = Command::new(executable())
-            .args(arguments)
-            .current_dir(folder)
+        Self::start_by(
+            Command::new(executable())
+                .args(arguments)
+                .current_dir(folder),
+        )
+    }
+
+    /// Starts it at the workspace's root, with a folder for its temporary files.
+    pub(crate) fn start_with_temporary(folder: &Path, arguments: &[&str]) -> Self {
+        let mut command = Command::new(executable());
+        command.args(arguments).current_dir(root());
+        Self::start_by(command.env("TMPDIR", folder))
+    }
+
+    fn start_by(command: &mut Command) -> Self {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -94,6 +107,13 @@ impl Program {
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it can be waited for");
+    }
+
+    /// What Ctrl-C does.
+    pub(crate) fn interrupt(&self) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-INT", &id]).status();
+        assert!(sent.expect("kill runs").success());
     }
 
     /// Waits for its end.
