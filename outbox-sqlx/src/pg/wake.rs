@@ -55,7 +55,7 @@ impl PgWake {
         let statements = Statements::new(names, Retention::default());
         Self {
             driver: Driver {
-                source: Source::Options(options),
+                source: Source::Options(Box::new(options)),
                 listen: statements.notify.listen,
             },
             timer: Arc::new(timer),
@@ -103,7 +103,7 @@ struct Driver {
 
 #[derive(Clone)]
 enum Source {
-    Options(PgConnectOptions),
+    Options(Box<PgConnectOptions>),
     /// For its options alone, which the application may change while it runs.
     Pool(PgPool),
 }
@@ -112,7 +112,7 @@ enum Source {
 impl Listen for Driver {
     async fn open(&self) -> Result<Box<dyn Listener>, Error> {
         let options = match &self.source {
-            Source::Options(options) => options.clone(),
+            Source::Options(options) => options.as_ref().clone(),
             Source::Pool(pool) => pool.connect_options().as_ref().clone(),
         };
         self.connect(options)
