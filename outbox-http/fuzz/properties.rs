@@ -72,8 +72,38 @@ pub fn secret(data: &[u8]) {
     if text.len() >= 12 && !text.starts_with("whpk_") {
         let quoted = format!("{text:?}");
         let inner = &quoted[1..quoted.len() - 1];
-        assert!(said.iter().all(|said| !said.contains(inner)), "{said:?}");
+        let quotes = said.iter().any(|said| said.contains(inner));
+        assert!(!quotes || is_our_own_word(inner), "{said:?}");
     }
+}
+
+/// Whether the texts about any secret hold these words, whatever their numbers: a fuzzer finds them.
+fn is_our_own_word(words: &str) -> bool {
+    let samples = [
+        "",
+        " ",
+        "v1,",
+        "v1a,",
+        "other",
+        "whsec_",
+        "whsec_!",
+        "whsec_-",
+        "whsec_AAAA",
+        SECRET,
+        "whsk_",
+        "whsk_!",
+        "whsk_-",
+        "whsk_AAAA",
+        "whpk_",
+        "whpk_!",
+        "whpk_-",
+        "whpk_AAAA",
+    ];
+    let about = |text| format!("{:?} {:?}", StandardKey::new(text), SharedSecret::new(text));
+    let numberless = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "0");
+    samples
+        .iter()
+        .any(|text| numberless(&about(text)).contains(&numberless(words)))
 }
 
 /// A wait is at most 30 days, and seconds are understood whatever their number.

@@ -53,3 +53,9 @@ proptest! {
         properties::address(v6.into());
     }
 }
+
+/// What the fuzzer took for a secret was a word of ours.
+#[test]
+fn a_secret_that_reads_like_our_own_text_is_no_leak() {
+    properties::secret(b"aredSecret([redacted])");
+}
