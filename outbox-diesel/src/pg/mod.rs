@@ -39,7 +39,7 @@ use crate::statement::Statement;
 ///
 /// ```no_run
 /// # #[cfg(feature = "deadpool")]
-/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 /// use diesel_async::pooled_connection::AsyncDieselConnectionManager;
 /// use diesel_async::pooled_connection::deadpool::Pool;
 /// use diesel_async::{AsyncConnection, AsyncPgConnection};
