@@ -1,8 +1,6 @@
 //! The listener's loop, over connections that a script makes fail.
 #![expect(clippy::unwrap_used, reason = "a failure fails the test")]
 
-#![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
-
 mod sim;
 
 use std::collections::VecDeque;

@@ -1,7 +1,5 @@
 //! The cases, over any adapter.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
-
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
