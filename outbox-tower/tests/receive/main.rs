@@ -4,5 +4,6 @@
 
 mod idempotency;
 mod inbox;
+mod sqlite;
 mod support;
 mod verify;
