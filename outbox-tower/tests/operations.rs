@@ -201,12 +201,16 @@ async fn a_discard_needs_a_reason() {
 #[tokio::test]
 async fn nothing_changes_by_get_nor_by_a_form() {
     let store = store().await;
-    let router = Operations::new().store(store.clone()).router();
+    let layer = CircuitBreakerLayer::per_destination(Breaker::default());
+    let router = Operations::new().store(store.clone());
+    let router = router.circuits("webhooks", layer.circuits()).router();
     let before = store.stats(10).await.unwrap();
     for path in [
         "/dead-letters/replay",
         "/dead-letters/discard",
         "/destinations/hold",
+        "/destinations/free",
+        "/circuits/reset",
     ] {
         for method in [Method::GET, Method::HEAD, Method::DELETE, Method::PUT] {
             let mut request = Request::new(Body::empty());

@@ -22,10 +22,17 @@ const OTHERS: usize = 99;
 const EACH: usize = 20;
 const BACKLOG: usize = 5_000;
 
-/// Answers at once, but for one destination that fails or hangs.
+#[derive(Clone, Copy)]
+enum Bad {
+    Fails,
+    Hangs,
+    Slow(Duration),
+}
+
+/// Answers at once, but for one destination.
 #[derive(Clone)]
 struct Receivers {
-    hangs: bool,
+    bad: Bad,
     calls: Arc<Mutex<HashMap<String, usize>>>,
 }
 
@@ -35,10 +42,11 @@ impl Transport for Receivers {
         let destination = delivery.event().destination.clone();
         *self.calls.lock().unwrap().entry(destination).or_default() += 1;
         if delivery.event().destination == "bad" {
-            if self.hangs {
-                std::future::pending::<()>().await;
+            match self.bad {
+                Bad::Fails => return Err(DeliveryError::transient("refused")),
+                Bad::Hangs => std::future::pending::<()>().await,
+                Bad::Slow(takes) => tokio::time::sleep(takes).await,
             }
-            return Err(DeliveryError::transient("refused"));
         }
         Ok(Receipt::new())
     }
@@ -58,8 +66,9 @@ impl Observer for Progress {
             Transition::Claimed { events, .. } => {
                 self.claimed.fetch_add(*events, Ordering::SeqCst);
             }
-            Transition::Delivered { .. }
-                if self.delivered.fetch_add(1, Ordering::SeqCst) + 1 == OTHERS * EACH =>
+            Transition::Delivered { event, .. }
+                if event.destination != "bad"
+                    && self.delivered.fetch_add(1, Ordering::SeqCst) + 1 == OTHERS * EACH =>
             {
                 self.done.lock().unwrap().take().unwrap().send(()).unwrap();
             }
@@ -70,7 +79,7 @@ impl Observer for Progress {
 
 /// Ninety-nine destinations behind the backlog of a bad one: how many attempts that one got, how
 /// many events were claimed in all, and how long the others took.
-async fn run(hangs: bool) -> (usize, usize, Duration) {
+async fn run(bad: Bad) -> (usize, usize, Duration) {
     let store = MemoryStore::new();
     let mut tx = store.begin();
     for _ in 0..BACKLOG {
@@ -83,7 +92,7 @@ async fn run(hangs: bool) -> (usize, usize, Duration) {
     }
     tx.commit();
     let receivers = Receivers {
-        hangs,
+        bad,
         calls: Arc::default(),
     };
     let stack = ServiceBuilder::new()
@@ -117,7 +126,7 @@ async fn run(hangs: bool) -> (usize, usize, Duration) {
 
 #[tokio::test]
 async fn a_destination_that_is_down_holds_up_no_other_and_fills_no_claims() {
-    let (attempts, claimed, took) = run(false).await;
+    let (attempts, claimed, took) = run(Bad::Fails).await;
     assert!(attempts <= 20, "{attempts} attempts at the bad one");
     let wasted = claimed.saturating_sub(OTHERS * EACH);
     assert!(wasted <= 500, "{wasted} of {BACKLOG} claimed in vain");
@@ -126,9 +135,18 @@ async fn a_destination_that_is_down_holds_up_no_other_and_fills_no_claims() {
 
 #[tokio::test]
 async fn a_destination_that_hangs_holds_up_no_other_and_fills_no_claims() {
-    let (attempts, claimed, took) = run(true).await;
+    let (attempts, claimed, took) = run(Bad::Hangs).await;
     assert!(attempts <= 20, "{attempts} attempts at the bad one");
     let wasted = claimed.saturating_sub(OTHERS * EACH);
     assert!(wasted <= 500, "{wasted} of {BACKLOG} claimed in vain");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_destination_that_is_slow_holds_up_no_other_and_fills_no_claims() {
+    let answers_after = Duration::from_millis(200); // within its deadline: its circuit stays closed
+    let (attempts, claimed, took) = run(Bad::Slow(answers_after)).await;
+    let in_vain = claimed.saturating_sub(OTHERS * EACH + attempts);
+    assert!(in_vain <= 500, "{in_vain} of {BACKLOG} claimed in vain");
     assert!(took < Duration::from_secs(5), "{took:?}");
 }

@@ -1,15 +1,22 @@
-use outbox_core::{DeliveryErrorKind, Phase, TokioTimer, Transport};
+use bytes::Bytes;
+use http_body_util::Full;
+use outbox_core::{
+    DeliveryErrorKind, Error, Phase, SignatureHeader, Signer, SigningInput, TokioTimer, Transport,
+    async_trait,
+};
 use outbox_tower::breaker::{Breaker, CircuitBreakerLayer};
 use outbox_tower::concurrency::ConcurrencyLayer;
-use outbox_tower::deadline::DeadlineLayer;
+use outbox_tower::deadline::{DeadlineLayer, HttpDeadlineLayer};
 use outbox_tower::fallback::FallbackLayer;
+use outbox_tower::http::HttpService;
 use outbox_tower::rate::{Rate, RateLayer};
 use outbox_tower::route::Route;
+use outbox_tower::sign::SignLayer;
 use outbox_tower::trace::TraceLayer;
 use outbox_tower::{ByDestination, ServiceTransport};
 use tower::{Layer, ServiceBuilder};
 
-use crate::support::{Broken, Never, Picky, SECOND, delivery, kind, poll_once};
+use crate::support::{Broken, Never, Picky, SECOND, delivery, delivery_to, kind, poll_once};
 
 #[tokio::test]
 async fn every_clone_is_readied_before_it_is_called() {
@@ -47,6 +54,36 @@ async fn every_layer_readies_what_it_calls() {
         .deliver(delivery())
         .await
         .unwrap();
+}
+
+#[tokio::test]
+async fn every_layer_of_requests_readies_what_it_calls() {
+    struct Nothing;
+    #[async_trait]
+    impl Signer for Nothing {
+        async fn sign(&self, _: &SigningInput) -> Result<Vec<SignatureHeader>, Error> {
+            Ok(Vec::new())
+        }
+    }
+    let stack = ServiceBuilder::new()
+        .layer(HttpDeadlineLayer::new(SECOND, TokioTimer))
+        .layer(SignLayer::<_, Full<Bytes>>::new(Nothing))
+        .service(Picky::default());
+    let transport = ServiceTransport::new(HttpService::<_, Bytes>::new(stack));
+    for _ in 0..3 {
+        let delivery = delivery_to("https://ci.example/hooks");
+        transport.deliver(delivery).await.unwrap();
+    }
+}
+
+#[cfg(feature = "metrics")]
+#[tokio::test]
+async fn the_metrics_layer_readies_what_it_calls() {
+    let stack = outbox_tower::metrics::MetricsLayer::new().layer(Picky::default());
+    let transport = ServiceTransport::new(stack);
+    for _ in 0..3 {
+        transport.deliver(delivery()).await.unwrap();
+    }
 }
 
 #[tokio::test]
@@ -92,7 +129,7 @@ async fn a_serialized_service_that_hangs_in_a_call_holds_up_no_other() {
         Ok::<_, outbox_core::DeliveryError>(outbox_core::Receipt::new())
     });
     let transport = ServiceTransport::serialized(service);
-    let mut hanging = transport.deliver(crate::support::delivery_to("hangs"));
+    let mut hanging = transport.deliver(delivery_to("hangs"));
     assert!(poll_once(&mut hanging).await.is_none());
     transport.deliver(delivery()).await.unwrap();
 }

@@ -1,11 +1,13 @@
 //! Deliveries, and services that behave badly.
 
+use std::convert::Infallible;
 use std::future::Ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use ::http::{Request, Response};
 use futures::future::BoxFuture;
 use outbox_core::mock::event;
 use outbox_core::{
@@ -40,21 +42,42 @@ impl Clone for Picky {
     }
 }
 
+impl Picky {
+    fn poll_often(&mut self, cx: &Context<'_>) -> Poll<()> {
+        self.polls += 1;
+        if self.polls.is_multiple_of(3) {
+            self.ready = true;
+        }
+        if self.ready {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl<B> Service<Request<B>> for Picky {
+    type Response = Response<String>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<String>, Infallible>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.poll_often(cx).map(Ok)
+    }
+
+    fn call(&mut self, _: Request<B>) -> Self::Future {
+        assert!(std::mem::take(&mut self.ready), "called unready");
+        std::future::ready(Ok(Response::default()))
+    }
+}
+
 impl Service<Delivery> for Picky {
     type Response = Receipt;
     type Error = DeliveryError;
     type Future = Ready<Result<Receipt, DeliveryError>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), DeliveryError>> {
-        self.polls += 1;
-        if self.polls.is_multiple_of(3) {
-            self.ready = true;
-        }
-        if self.ready {
-            return Poll::Ready(Ok(()));
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
+        self.poll_often(cx).map(Ok)
     }
 
     fn call(&mut self, delivery: Delivery) -> Self::Future {

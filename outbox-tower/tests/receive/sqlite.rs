@@ -103,7 +103,10 @@ impl Runs {
     }
 
     fn behind_keys(&self) -> Router {
-        let layer = IdempotencyLayer::new(self.store.clone()).lease(30 * SECOND);
+        self.behind(IdempotencyLayer::new(self.store.clone()).lease(30 * SECOND))
+    }
+
+    fn behind(&self, layer: IdempotencyLayer) -> Router {
         let router = Router::new().route("/", on_post(Self::run)).layer(layer);
         router.with_state(self.clone())
     }
@@ -209,6 +212,22 @@ async fn a_crashed_handlers_key_is_free_when_its_lease_ends() {
         (text(taken_over).await.as_str(), runs.count()),
         ("run 2", 2)
     );
+}
+
+#[tokio::test]
+async fn an_answer_is_kept_for_its_retention_and_no_longer() {
+    let clock = ManualClock::new();
+    let database = Database::new(clock.clone()).await;
+    let runs = Runs::new(&database.store, 0);
+    let layer = IdempotencyLayer::new(database.store.clone()).retention(60 * SECOND);
+    let app = runs.behind(layer);
+    send(&app, post(&[KEY], "abc")).await;
+    clock.advance(59 * SECOND);
+    let kept = send(&app, post(&[KEY], "abc")).await;
+    assert_eq!(text(kept).await, "run 1");
+    clock.advance(SECOND);
+    let another_request = send(&app, post(&[KEY], "abd")).await;
+    assert_eq!(text(another_request).await, "run 2");
 }
 
 #[tokio::test]
