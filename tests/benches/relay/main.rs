@@ -1,9 +1,9 @@
 //! The relay on PostgreSQL: throughput beside the store's own, the time from commit to delivery, a
-//! destination that hangs, idling, several processes on one database.
+//! destination that hangs, idling, several processes on one database, webhooks end to end.
 //!
 //! `cargo bench -p tests --bench relay -- [part…] [events]`
 //!
-//! Parts: `throughput`, `latency`, `hang`, `idle`, `processes`; all without an argument. Only the
+//! Parts: `throughput`, `latency`, `hang`, `idle`, `processes`, `webhooks`; all without an argument. Only the
 //! ratios within one run count.
 #![expect(clippy::print_stdout, reason = "a program")]
 
@@ -13,6 +13,7 @@ mod latency;
 mod processes;
 mod setup;
 mod throughput;
+mod webhooks;
 
 use setup::Bench;
 
@@ -29,6 +30,9 @@ fn main() {
         && part == processes::CHILD
     {
         return runtime.block_on(processes::child(url));
+    }
+    if args == [webhooks::RECEIVER] {
+        return runtime.block_on(webhooks::receive());
     }
     let events = args.iter().find_map(|arg| arg.parse().ok());
     let events = events.unwrap_or(200_000);
@@ -50,6 +54,9 @@ fn main() {
         }
         if wanted("processes") {
             processes::run(&bench, events).await;
+        }
+        if wanted("webhooks") {
+            webhooks::run(&bench, events / 2).await;
         }
     });
 }

@@ -42,11 +42,21 @@ impl Bench {
 
     /// Puts a backlog for so many destinations into an empty table.
     pub(crate) async fn fill(&self, events: u32, destinations: u32) {
+        let destination = format!("'https://ci-' || n % {destinations} || '.example/hooks'");
+        self.insert(events, &destination).await;
+    }
+
+    /// The same for one destination.
+    pub(crate) async fn fill_for(&self, events: u32, url: &str) {
+        self.insert(events, &format!("'{url}'")).await;
+    }
+
+    async fn insert(&self, events: u32, destination: &str) {
         execute(&self.pool, "TRUNCATE outbox_events RESTART IDENTITY").await;
         let insert = format!(
             "INSERT INTO outbox_events (id, event_type, destination, payload)
              SELECT gen_random_uuid(), 'RepositoryPushed',
-                 'https://ci-' || n % {destinations} || '.example/hooks',
+                 {destination},
                  decode(repeat('ab', 400), 'hex')
              FROM generate_series(1, {events}) n"
         );

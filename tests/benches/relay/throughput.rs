@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use outbox_core::{ClaimRequest, OutboxStore, Outcome, Settlement};
+use outbox_core::{ClaimRequest, OutboxStore, Outcome, Settlement, Transport};
+use tokio::sync::oneshot::Receiver;
 
 use crate::setup::{Bench, Nothing, median, rate, relay, store};
 
@@ -22,7 +23,9 @@ pub(crate) async fn run(bench: &Bench, events: u32) {
                 bench.fill(events, 1).await;
                 by_store.push(rate(events, drain(bench, batch, loops).await));
                 bench.fill(events, 1).await;
-                by_relay.push(rate(events, deliver(bench, events, batch, loops).await));
+                let (nothing, done) = Nothing::until(events);
+                let took = deliver(bench, nothing, done, events, batch, loops).await;
+                by_relay.push(rate(events, took));
             }
             let (by_store, by_relay) = (median(by_store), median(by_relay));
             println!(
@@ -33,7 +36,7 @@ pub(crate) async fn run(bench: &Bench, events: u32) {
     }
 }
 
-async fn drain(bench: &Bench, batch: u32, loops: usize) -> Duration {
+pub(crate) async fn drain(bench: &Bench, batch: u32, loops: usize) -> Duration {
     let begun = Instant::now();
     let tasks = (0..loops).map(|_| {
         let store = store(&bench.pool);
@@ -60,14 +63,21 @@ async fn drain(bench: &Bench, batch: u32, loops: usize) -> Duration {
     begun.elapsed()
 }
 
-async fn deliver(bench: &Bench, events: u32, batch: u32, loops: usize) -> Duration {
-    let (nothing, done) = Nothing::until(events);
-    let nothing = Arc::new(nothing);
+/// Runs relays until the transport says that it is done.
+pub(crate) async fn deliver(
+    bench: &Bench,
+    transport: impl Transport + 'static,
+    done: Receiver<()>,
+    events: u32,
+    batch: u32,
+    loops: usize,
+) -> Duration {
+    let transport = Arc::new(transport);
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let begun = Instant::now();
     let tasks: Vec<_> = (0..loops)
         .map(|_| {
-            let relay = relay(store(&bench.pool), Arc::clone(&nothing), batch);
+            let relay = relay(store(&bench.pool), Arc::clone(&transport), batch);
             let relay = relay.build().expect("valid");
             let mut stopped = stopped.clone();
             tokio::spawn(async move {

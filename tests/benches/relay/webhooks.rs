@@ -1,0 +1,132 @@
+//! From PostgreSQL to a receiver in another process, beside the store's own rate and that of the
+//! webhook client.
+
+use std::convert::Infallible;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use http_body_util::{BodyExt, Empty};
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use outbox_core::{Delivery, DeliveryError, Event, EventId, Receipt, Transport, async_trait};
+use outbox_http::{StandardWebhooks, Webhooks};
+
+use crate::setup::{Bench, Nothing, median, rate};
+use crate::throughput::{deliver, drain};
+
+/// The argument that makes this program the receiver.
+pub(crate) const RECEIVER: &str = "receiver";
+const ROUNDS: usize = 3;
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+pub(crate) async fn run(bench: &Bench, events: u32) {
+    println!("\nwebhooks: {events} events of 400 bytes, thousand/s, median of {ROUNDS}");
+    println!("batch    store  client  end to end  ratio to the lower");
+    let (mut receiver, url) = start();
+    for batch in [64, 256] {
+        let (mut by_store, mut by_client, mut by_relay) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            bench.fill_for(events, &url).await;
+            by_store.push(rate(events, drain(bench, batch, 1).await));
+            by_client.push(rate(events, post(&url, events, batch).await));
+            bench.fill_for(events, &url).await;
+            let (counted, done) = Counted::until(events);
+            let took = deliver(bench, counted, done, events, batch, 1).await;
+            by_relay.push(rate(events, took));
+        }
+        let [store, client, relay] = [by_store, by_client, by_relay].map(median);
+        let ratio = relay / store.min(client);
+        println!("{batch:5} {store:8.1} {client:7.1} {relay:11.1} {ratio:19.2}");
+    }
+    receiver.kill().expect("killed");
+    receiver.wait().expect("gone");
+}
+
+/// The client alone, at this concurrency.
+async fn post(url: &str, events: u32, concurrency: u32) -> Duration {
+    let client = Arc::new(client());
+    let each = events / concurrency;
+    let begun = Instant::now();
+    let tasks = (0..concurrency).map(|_| {
+        let (client, url) = (Arc::clone(&client), url.to_owned());
+        tokio::spawn(async move {
+            for seq in 0..each {
+                let id = EventId::new();
+                let body = vec![b'x'; 400];
+                let event = Event::new(id, seq.into(), "RepositoryPushed", &*url, body);
+                let delivery = Delivery::new(Arc::new(event), Duration::from_secs(30));
+                client.deliver(delivery).await.expect("delivered");
+            }
+        })
+    });
+    for task in join_all(tasks).await {
+        task.expect("a task");
+    }
+    begun.elapsed()
+}
+
+fn client() -> Webhooks {
+    let signer = StandardWebhooks::new(SECRET).expect("a secret");
+    let webhooks = Webhooks::builder().signer(signer).allow_private_networks();
+    webhooks.build().expect("valid")
+}
+
+/// The client, and a count of what it delivered.
+struct Counted {
+    client: Webhooks,
+    count: Nothing,
+}
+
+impl Counted {
+    fn until(events: u32) -> (Self, tokio::sync::oneshot::Receiver<()>) {
+        let (count, done) = Nothing::until(events);
+        let client = client();
+        (Self { client, count }, done)
+    }
+}
+
+#[async_trait]
+impl Transport for Counted {
+    async fn deliver(&self, delivery: Delivery) -> Result<Receipt, DeliveryError> {
+        let receipt = self.client.deliver(delivery).await?;
+        self.count.count();
+        Ok(receipt)
+    }
+}
+
+fn start() -> (Child, String) {
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .arg(RECEIVER)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut line = String::new();
+    let stdout = child.stdout.take().expect("piped");
+    BufReader::new(stdout)
+        .read_line(&mut line)
+        .expect("an address");
+    (child, format!("http://{}/hooks", line.trim()))
+}
+
+/// Reads each request to its end and answers 200.
+pub(crate) async fn receive() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.expect("a port");
+    println!("{}", listener.local_addr().expect("an address"));
+    while let Ok((stream, _)) = listener.accept().await {
+        let _ = stream.set_nodelay(true);
+        tokio::spawn(async move {
+            let answer = service_fn(|request: Request<Incoming>| async {
+                let _ = request.into_body().collect().await;
+                Ok::<_, Infallible>(Response::new(Empty::<Bytes>::new()))
+            });
+            let server = hyper::server::conn::http1::Builder::new();
+            let _ = server.serve_connection(TokioIo::new(stream), answer).await;
+        });
+    }
+}
