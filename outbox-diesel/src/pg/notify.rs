@@ -8,7 +8,7 @@ use super::error::classify;
 use super::{PgStore, execute, retried};
 
 impl PgStore {
-    /// Wakes the relays that listen ([`PgWake`]), in every process: one statement on a pooled
+    /// Wakes the relays that listen ([`PgWake`](crate::PgWake)), in every process: one statement on a pooled
     /// connection, for producers to call after their commit. Where it fails nothing is lost: relays
     /// poll.
     ///
