@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
 
+mod diesel;
 mod idempotency;
 mod inbox;
 mod sqlite;
