@@ -15,3 +15,4 @@ mod readiness;
 mod route;
 mod support;
 mod tower_layers;
+mod trace;

@@ -1,0 +1,93 @@
+use std::fmt::{Debug, Write};
+use std::sync::{Arc, Mutex};
+
+use outbox_core::{Delivery, Transport};
+use outbox_tower::trace::TraceLayer;
+use outbox_tower::{ServiceTransport, TransportService};
+use tower::Layer;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Metadata, Subscriber};
+
+use crate::support::{Moody, delivery_to};
+
+/// What was said, with its fields, as text.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+struct Fields<'a>(&'a mut String);
+
+impl Visit for Fields<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        write!(self.0, " {}={value:?}", field.name()).unwrap();
+    }
+}
+
+impl Lines {
+    fn add(&self, line: String) {
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+impl Subscriber for Lines {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut line = format!("span {}", span.metadata().name());
+        span.record(&mut Fields(&mut line));
+        self.add(line);
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, values: &Record<'_>) {
+        let mut line = "record".to_owned();
+        values.record(&mut Fields(&mut line));
+        self.add(line);
+    }
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut line = event.metadata().level().to_string();
+        event.record(&mut Fields(&mut line));
+        self.add(line);
+    }
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+/// What one attempt says.
+fn said(delivery: Delivery) -> String {
+    let lines = Lines::default();
+    tracing::subscriber::with_default(lines.clone(), || {
+        let stack = TraceLayer::new().layer(TransportService::new(Moody::default()));
+        let transport = ServiceTransport::new(stack);
+        let _ = futures::executor::block_on(transport.deliver(delivery));
+    });
+    lines.0.lock().unwrap().join("\n")
+}
+
+#[test]
+fn an_attempt_has_a_span_that_names_the_event_and_the_producers_trace() {
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let delivery = delivery_to("https://user:word@ci.example/hooks?token=secret");
+    let mut event = outbox_core::Event::clone(delivery.event());
+    event.headers.insert("traceparent".into(), parent.into());
+    let id = event.id.to_string();
+    let said = said(Delivery::new(Arc::new(event), delivery.timeout()));
+    assert!(said.starts_with("span deliver"), "{said}");
+    for part in [id.as_str(), parent, "attempt=1", "ci.example"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    assert!(!said.contains("word") && !said.contains("secret"), "{said}");
+}
+
+#[test]
+fn a_failure_is_a_warning_and_a_success_is_not() {
+    let failed = said(delivery_to("down"));
+    assert!(
+        failed.contains("WARN") && failed.contains("Transient"),
+        "{failed}"
+    );
+    let delivered = said(delivery_to("somewhere"));
+    assert!(delivered.contains("DEBUG message=delivered"), "{delivered}");
+    assert!(!delivered.contains("WARN"), "{delivered}");
+}
