@@ -1,0 +1,132 @@
+//! Claiming and settling through a store until nothing is left.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use outbox_core::{ClaimRequest, Claimed, LeaseStatus, OutboxStore, Outcome, Settlement};
+
+use crate::check::{Entry, Ticks};
+
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
+/// How long a relay waits after an empty claim.
+pub(crate) const WAIT: Duration = Duration::from_millis(5);
+
+/// How to drain.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) batch: u32,
+    pub(crate) workers: usize,
+    /// How many events there are to settle.
+    pub(crate) events: u32,
+    /// Whether the events without a key and those of key 0 count as well.
+    pub(crate) all: bool,
+}
+
+impl Plan {
+    pub(crate) const fn new(batch: u32, workers: usize, events: u32) -> Self {
+        Self {
+            batch,
+            workers,
+            events,
+            all: true,
+        }
+    }
+}
+
+/// What was done.
+pub(crate) struct Drained {
+    pub(crate) took: Duration,
+    pub(crate) log: Vec<Entry>,
+}
+
+/// What the workers of one drain share.
+pub(crate) struct Progress {
+    pub(crate) plan: Plan,
+    pub(crate) ticks: Ticks,
+    left: AtomicI64,
+}
+
+impl Progress {
+    pub(crate) fn is_done(&self) -> bool {
+        self.left.load(Ordering::SeqCst) <= 0
+    }
+
+    /// Notes a settled batch.
+    pub(crate) fn settled(&self, batch: &[Entry]) {
+        let counted = batch.iter().filter(|entry| self.plan.all || entry.key > 0);
+        let counted = i64::try_from(counted.count()).expect("few");
+        self.left.fetch_sub(counted, Ordering::SeqCst);
+    }
+}
+
+/// Runs workers, each made by `worker`, until all is settled.
+pub(crate) async fn work<F>(plan: Plan, worker: impl Fn(Arc<Progress>) -> F) -> Drained
+where
+    F: Future<Output = Vec<Entry>> + Send + 'static,
+{
+    let progress = Arc::new(Progress {
+        plan,
+        ticks: Ticks::default(),
+        left: AtomicI64::new(plan.events.into()),
+    });
+    let begun = Instant::now();
+    let tasks: Vec<_> = (0..plan.workers)
+        .map(|_| tokio::spawn(worker(Arc::clone(&progress))))
+        .collect();
+    let mut log = Vec::new();
+    for done in join_all(tasks).await {
+        log.extend(done.expect("a worker"));
+    }
+    Drained {
+        took: begun.elapsed(),
+        log,
+    }
+}
+
+/// Drains by workers with stores of their own.
+pub(crate) async fn by_store<S: OutboxStore + 'static>(
+    store: impl Fn() -> S,
+    plan: Plan,
+) -> Drained {
+    work(plan, |progress| one(store(), progress)).await
+}
+
+async fn one<S: OutboxStore>(store: S, progress: Arc<Progress>) -> Vec<Entry> {
+    let rows = NonZeroU32::new(progress.plan.batch).expect("rows");
+    let mut log = Vec::new();
+    while !progress.is_done() {
+        let claim = store.claim(&ClaimRequest::new(rows, LEASE)).await;
+        let events = claim.expect("claimed").events;
+        if events.is_empty() {
+            tokio::time::sleep(WAIT).await;
+            continue;
+        }
+        let claimed = progress.ticks.next();
+        let published = published(&events);
+        let settled = progress.ticks.next();
+        let begun = log.len();
+        log.extend(events.iter().map(|one| Entry {
+            seq: one.lease.seq,
+            key: key(one.event.key.as_deref()),
+            claimed,
+            settled,
+        }));
+        let statuses = store.settle(&published).await.expect("settled");
+        assert!(statuses.iter().all(|status| *status == LeaseStatus::Ours));
+        progress.settled(&log[begun..]);
+    }
+    log
+}
+
+pub(crate) fn published(events: &[Claimed]) -> Vec<Settlement> {
+    let published = |one: &Claimed| Settlement::new(one.lease, Outcome::Published);
+    events.iter().map(published).collect()
+}
+
+/// Keys are numbers from 1 on here, and one that is hot is 0.
+fn key(key: Option<&str>) -> u32 {
+    key.map_or(0, |key| key.parse().expect("a number"))
+}
