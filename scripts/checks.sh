@@ -109,6 +109,8 @@ dependency_assertions() {
     fi
     without outbox-diesel "sqlx-core pq-sys mysqlclient-sys libsqlite3-sys" \
         --no-default-features --features postgres
+    without outbox-diesel "sqlx-core pq-sys mysqlclient-sys libsqlite3-sys tokio-postgres" \
+        --no-default-features --features mysql
     without outbox-http "sqlx-core diesel"
     without outbox-tower "sqlx-core diesel reqwest"
 }

@@ -1,28 +1,36 @@
-//! Stores of a transactional outbox on [diesel-async](https://docs.rs/diesel-async): PostgreSQL.
+//! Stores of a transactional outbox on [diesel-async](https://docs.rs/diesel-async): PostgreSQL,
+//! MySQL/MariaDB and SQLite.
 //!
-//! One feature for each database (`postgres`) and each pool (`deadpool`, `bb8`); no other driver is
-//! compiled, and none needs libpq or libmysqlclient. Other pools: implement [`Connections`].
+//! One feature for each database (`postgres`, `mysql`, `sqlite`) and each pool (`deadpool`, `bb8`);
+//! no other driver is compiled, and none needs libpq or libmysqlclient. Other pools: implement
+//! [`Connections`].
 //!
 //! Producers enqueue through any asynchronous diesel connection, pooled or not, and through plain
-//! connections ([`PgStore::enqueue_sync`]). The tables and statements are those of `outbox-sqlx`:
+//! connections (`enqueue_sync` of each store). The tables and statements are those of `outbox-sqlx`:
 //! what one adapter enqueues, the other relays.
 //!
 //! diesel-async's pools ask the server whether a connection lives each time they lend it. A relay
 //! doesn't need that: a manager with `RecyclingMethod::Fast` saves a round trip for each call, and a
 //! call on a dead connection fails as unavailable and is made again on another.
 
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod detach;
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+mod event_row;
 mod pool;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod read;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod retry;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod rows;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod run;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod statement;
 
+#[cfg(feature = "mysql")]
+mod mysql;
 #[cfg(feature = "postgres")]
 mod pg;
 #[cfg(feature = "sqlite")]
@@ -34,6 +42,8 @@ pub use outbox_core;
 #[cfg(feature = "postgres")]
 pub use tokio_postgres;
 
+#[cfg(feature = "mysql")]
+pub use mysql::MySqlStore;
 #[cfg(feature = "postgres")]
 pub use pg::{PgStore, PgWake};
 pub use pool::{Connections, Loan};

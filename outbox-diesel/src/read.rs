@@ -10,6 +10,7 @@ use diesel::row::{Field, Row};
 
 /// A database whose columns our statements return.
 pub(crate) trait Columns: Backend {
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
     fn boolean(value: Self::RawValue<'_>) -> Result<bool>;
     fn integer(value: Self::RawValue<'_>) -> Result<i32>;
     fn bigint(value: Self::RawValue<'_>) -> Result<i64>;
@@ -20,9 +21,38 @@ pub(crate) trait Columns: Backend {
 }
 
 /// What a row is read as.
-pub(crate) trait FromRow<DB: Columns>: Sized {
+pub(crate) trait FromRow<DB: Columns>: Sized + Send {
     /// Reads the next columns.
     fn from_row<'a, R: Row<'a, DB>>(row: &mut Reader<'_, DB, R>) -> Result<Self>;
+}
+
+/// How rows of `DB` are read.
+pub(crate) trait ReadRows<DB: Columns>: Sync {
+    /// What comes of a row.
+    type Out: Send;
+
+    /// Reads a row.
+    fn read<'a, R: Row<'a, DB>>(&self, row: &mut Reader<'_, DB, R>) -> Result<Self::Out>;
+}
+
+/// Reads rows as `T`, whose columns are always the same.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) struct As<T>(PhantomData<fn() -> T>);
+
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+impl<T> As<T> {
+    pub(crate) const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+impl<DB: Columns, T: FromRow<DB>> ReadRows<DB> for As<T> {
+    type Out = T;
+
+    fn read<'a, R: Row<'a, DB>>(&self, row: &mut Reader<'_, DB, R>) -> Result<T> {
+        T::from_row(row)
+    }
 }
 
 /// A row that is read from left to right.
@@ -44,6 +74,14 @@ impl<'r, 'a, DB: Columns, R: Row<'a, DB>> Reader<'r, DB, R> {
     /// The same row, from the first column on.
     pub(crate) const fn rewound(&self) -> Self {
         Self::new(self.row)
+    }
+
+    /// The same row, from the column of this number on.
+    #[cfg(feature = "mysql")]
+    pub(crate) const fn from(&self, place: usize) -> Self {
+        let mut reader = Self::new(self.row);
+        reader.place = place;
+        reader
     }
 
     /// The next column, which holds a value.

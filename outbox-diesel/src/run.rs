@@ -1,28 +1,50 @@
 //! Running statements on asynchronous and on plain connections.
 
+use std::future::Future;
+
 use diesel::QueryResult;
 use diesel::connection::LoadConnection;
 use diesel::expression::QueryMetadata;
-use diesel::result::Error;
+use diesel::result::Error as DieselError;
 use diesel::sql_types::Untyped;
 use diesel_async::AsyncConnectionCore;
-use futures::TryStreamExt;
+use futures::{FutureExt, TryStreamExt};
+use outbox_core::{Error, ErrorKind};
 
-use crate::read::{Columns, FromRow, Reader};
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+use crate::read::{As, FromRow};
+use crate::read::{Columns, ReadRows, Reader};
 use crate::statement::{Bind, Statement};
 
 /// The rows that a statement returns.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) async fn rows<C, V, T>(conn: &mut C, statement: Statement<'_, V>) -> QueryResult<Vec<T>>
 where
     C: AsyncConnectionCore,
     C::Backend: Columns,
     V: Bind<C::Backend>,
-    T: FromRow<C::Backend> + Send,
+    T: FromRow<C::Backend>,
+{
+    read(conn, statement, &As::new()).await
+}
+
+/// The rows that a statement returns, read as `shape` says.
+pub(crate) async fn read<C, V, S>(
+    conn: &mut C,
+    statement: Statement<'_, V>,
+    shape: &S,
+) -> QueryResult<Vec<S::Out>>
+where
+    C: AsyncConnectionCore,
+    C::Backend: Columns,
+    V: Bind<C::Backend>,
+    S: ReadRows<C::Backend>,
 {
     let mut out = Vec::new();
     let mut stream = std::pin::pin!(conn.load(statement).await?);
     while let Some(row) = stream.try_next().await? {
-        out.push(T::from_row(&mut Reader::new(&row)).map_err(Error::DeserializationError)?);
+        let row = shape.read(&mut Reader::new(&row));
+        out.push(row.map_err(DieselError::DeserializationError)?);
     }
     Ok(out)
 }
@@ -38,6 +60,7 @@ where
 }
 
 /// [`rows`] on a plain connection.
+#[cfg(feature = "sqlite")]
 pub(crate) fn rows_sync<C, V, T>(conn: &mut C, statement: Statement<'_, V>) -> QueryResult<Vec<T>>
 where
     C: LoadConnection,
@@ -45,8 +68,27 @@ where
     V: Bind<C::Backend>,
     T: FromRow<C::Backend>,
 {
+    read_sync(conn, statement, &As::new())
+}
+
+/// [`read`] on a plain connection.
+pub(crate) fn read_sync<C, V, S>(
+    conn: &mut C,
+    statement: Statement<'_, V>,
+    shape: &S,
+) -> QueryResult<Vec<S::Out>>
+where
+    C: LoadConnection,
+    C::Backend: Columns + QueryMetadata<Untyped>,
+    V: Bind<C::Backend>,
+    S: ReadRows<C::Backend>,
+{
     conn.load(statement)?
-        .map(|row| T::from_row(&mut Reader::new(&row?)).map_err(Error::DeserializationError))
+        .map(|row| {
+            let row = row?;
+            let row = shape.read(&mut Reader::new(&row));
+            row.map_err(DieselError::DeserializationError)
+        })
         .collect()
 }
 
@@ -58,4 +100,106 @@ where
 {
     let changed = conn.execute_returning_count(statement)?;
     Ok(u64::try_from(changed).unwrap_or(u64::MAX))
+}
+
+/// What runs statements, whichever way.
+pub(crate) trait Runs<DB: Columns>: Send {
+    /// As [`read`].
+    fn read<V, S>(
+        &mut self,
+        statement: Statement<'_, V>,
+        shape: &S,
+    ) -> impl Future<Output = QueryResult<Vec<S::Out>>> + Send
+    where
+        V: Bind<DB> + Send + Sync,
+        S: ReadRows<DB>;
+
+    /// As [`execute`].
+    fn execute<V>(
+        &mut self,
+        statement: Statement<'_, V>,
+    ) -> impl Future<Output = QueryResult<u64>> + Send
+    where
+        V: Bind<DB> + Send + Sync;
+
+    /// Runs statements without values, by the simple protocol.
+    #[cfg(feature = "mysql")]
+    fn batch(&mut self, statements: &str) -> impl Future<Output = QueryResult<()>> + Send;
+}
+
+/// An asynchronous connection.
+pub(crate) struct Asynchronous<'c, C>(pub(crate) &'c mut C);
+
+impl<DB, C> Runs<DB> for Asynchronous<'_, C>
+where
+    DB: Columns,
+    C: AsyncConnectionCore<Backend = DB>,
+{
+    async fn read<V, S>(
+        &mut self,
+        statement: Statement<'_, V>,
+        shape: &S,
+    ) -> QueryResult<Vec<S::Out>>
+    where
+        V: Bind<DB> + Send + Sync,
+        S: ReadRows<DB>,
+    {
+        read(self.0, statement, shape).await
+    }
+
+    async fn execute<V>(&mut self, statement: Statement<'_, V>) -> QueryResult<u64>
+    where
+        V: Bind<DB> + Send + Sync,
+    {
+        execute(self.0, statement).await
+    }
+
+    #[cfg(feature = "mysql")]
+    async fn batch(&mut self, statements: &str) -> QueryResult<()> {
+        self.0.batch_execute(statements).await
+    }
+}
+
+/// A plain connection. It blocks: its futures are ready when they are first polled.
+pub(crate) struct Plain<'c, C>(pub(crate) &'c mut C);
+
+impl<DB, C> Runs<DB> for Plain<'_, C>
+where
+    DB: Columns + QueryMetadata<Untyped>,
+    C: LoadConnection<Backend = DB>,
+{
+    async fn read<V, S>(
+        &mut self,
+        statement: Statement<'_, V>,
+        shape: &S,
+    ) -> QueryResult<Vec<S::Out>>
+    where
+        V: Bind<DB> + Send + Sync,
+        S: ReadRows<DB>,
+    {
+        read_sync(self.0, statement, shape)
+    }
+
+    async fn execute<V>(&mut self, statement: Statement<'_, V>) -> QueryResult<u64>
+    where
+        V: Bind<DB> + Send + Sync,
+    {
+        execute_sync(self.0, &statement)
+    }
+
+    #[cfg(feature = "mysql")]
+    async fn batch(&mut self, statements: &str) -> QueryResult<()> {
+        self.0.batch_execute(statements)
+    }
+}
+
+/// The answer of a future over [`Plain`] connections.
+pub(crate) fn blocking<T>(answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let waits = || {
+        Error::new(
+            ErrorKind::Other,
+            "a plain connection waited without blocking",
+        )
+    };
+    answer.now_or_never().unwrap_or_else(|| Err(waits()))
 }

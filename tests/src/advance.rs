@@ -21,3 +21,43 @@ pub fn pg_advance(by: Duration) -> String {
 END $advance$"
     )
 }
+
+/// The same for MySQL and MariaDB, in the connection's database. Of due rows, `place` is an instant
+/// too.
+pub fn mysql_advance(by: Duration) -> String {
+    /// The instants of each table.
+    const INSTANTS: [(&str, &[&str]); 10] = [
+        (
+            "events",
+            &["available_at", "created_at", "expires_at", "lease_until"],
+        ),
+        ("published", &["created_at", "published_at"]),
+        ("dead", &["created_at", "expires_at", "dead_at"]),
+        ("discards", &["discarded_at"]),
+        ("dedup", &["created_at"]),
+        ("destinations", &["hold_until"]),
+        ("blocked", &["since"]),
+        ("idempotency", &["lease_until", "expires_at"]),
+        ("inbox", &["expires_at"]),
+        ("locks", &["held_until"]),
+    ];
+
+    let micros = by.as_micros();
+    let mut text = format!(
+        "START TRANSACTION; \
+         UPDATE outbox_events SET place = place - {micros} WHERE shape = 1; "
+    );
+    for (table, columns) in INSTANTS {
+        let sets: Vec<String> = columns
+            .iter()
+            .map(|column| format!("{column} = {column} - {micros}"))
+            .collect();
+        text += &format!("UPDATE outbox_{table} SET {}; ", sets.join(", "));
+    }
+    text + "COMMIT"
+}
+
+/// The statement that damages an open row so that it makes no event.
+pub fn damage(seq: i64) -> String {
+    format!("UPDATE outbox_events SET headers = '[1]' WHERE seq = {seq}")
+}

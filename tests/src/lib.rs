@@ -25,7 +25,7 @@ mod pg;
 mod poll;
 mod user;
 
-pub use advance::pg_advance;
+pub use advance::{damage, mysql_advance, pg_advance};
 pub use bouncer::PgBouncer;
 pub use maria::MariaServer;
 pub use pg::PgServer;

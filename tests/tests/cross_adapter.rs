@@ -8,12 +8,12 @@ use std::time::Duration;
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig};
 use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
-use diesel_async::{AsyncConnection, AsyncPgConnection};
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, AsyncPgConnection};
 use outbox_core::{
     ClaimRequest, DeadLetterFilter, DeadLetters, DeathReason, Enqueue, Error, Event, LeaseStatus,
     Maintenance, NewEvent, OutboxStore, Outcome, Replay, Settlement,
 };
-use tests::PgServer;
+use tests::{MariaServer, PgServer};
 
 /// An event with every field set, and a payload that is no text.
 fn full(name: &str) -> NewEvent {
@@ -98,6 +98,43 @@ async fn postgres_events_go_from_either_adapter_to_the_other() {
     let manager = AsyncDieselConnectionManager::<AsyncPgConnection>::new(url);
     let diesel_pool = Pool::builder(manager).max_size(2).build().unwrap();
     let by_diesel = outbox_diesel::PgStore::new(diesel_pool.clone());
+    by_diesel.migrate().await.unwrap();
+    by_sqlx.migrate().await.unwrap();
+    by_diesel.check_schema().await.unwrap();
+
+    let event = full("from sqlx");
+    let mut tx = sqlx_pool.begin().await.unwrap();
+    by_sqlx.enqueue(&mut tx, event.clone()).await.unwrap();
+    tx.commit().await.unwrap();
+    goes_both_ways(&by_diesel, &by_sqlx, &event).await;
+
+    let event = full("from diesel");
+    let mut conn = diesel_pool.get().await.unwrap();
+    conn.transaction::<_, Failure, _>(async |conn| {
+        by_diesel.enqueue(conn, event.clone()).await?;
+        Ok(())
+    })
+    .await
+    .unwrap();
+    // The key is taken, whichever adapter asks.
+    let again = NewEvent::bytes("T", "x").to("d").dedup_key("from diesel");
+    let mut tx = sqlx_pool.begin().await.unwrap();
+    let answer = by_sqlx.enqueue(&mut tx, again.clone()).await.unwrap();
+    assert!(answer.duplicate && answer.id == event.event_id());
+    tx.rollback().await.unwrap();
+    let answer = by_diesel.enqueue(&mut conn, again).await.unwrap();
+    assert!(answer.duplicate && answer.id == event.event_id());
+    goes_both_ways(&by_sqlx, &by_diesel, &event).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mysql_events_go_from_either_adapter_to_the_other() {
+    let url = MariaServer::shared().create_database();
+    let sqlx_pool = sqlx::MySqlPool::connect(&url).await.unwrap();
+    let by_sqlx = outbox_sqlx::MySqlStore::new(sqlx_pool.clone());
+    let manager = AsyncDieselConnectionManager::<AsyncMysqlConnection>::new(url);
+    let diesel_pool = Pool::builder(manager).max_size(2).build().unwrap();
+    let by_diesel = outbox_diesel::MySqlStore::new(diesel_pool.clone());
     by_diesel.migrate().await.unwrap();
     by_sqlx.migrate().await.unwrap();
     by_diesel.check_schema().await.unwrap();

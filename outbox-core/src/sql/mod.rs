@@ -7,6 +7,7 @@
 
 mod claiming;
 mod enqueuing;
+mod failure;
 mod json;
 mod ladder;
 mod listening;
@@ -30,6 +31,7 @@ use crate::{Error, ErrorKind};
 
 pub use claiming::{ClaimDriver, Step, Taken, claim};
 pub use enqueuing::{Batches, NewRow, Winners};
+pub use failure::{failure, id_taken};
 pub use json::{hex, json};
 pub use ladder::{LADDER, rung, window};
 pub use listening::{Listen, Listener, Patience, listen};

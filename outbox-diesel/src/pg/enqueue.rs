@@ -11,8 +11,8 @@ use outbox_core::{Enqueue, Enqueued, Error, EventId, NewEvent, async_trait};
 use super::PgStore;
 use super::error::classify;
 use super::value::{Id, Value};
-use crate::read::{Columns, FromRow, Reader};
-use crate::run;
+use crate::read::{As, Columns, FromRow, Reader};
+use crate::run::{Asynchronous, Plain, Runs, blocking};
 use crate::statement::Statement;
 
 const OPERATION: &str = "enqueue";
@@ -21,15 +21,8 @@ const OPERATION: &str = "enqueue";
 #[async_trait]
 impl<C: AsyncConnectionCore<Backend = Pg>> Enqueue<C> for PgStore {
     async fn enqueue(&self, conn: &mut C, event: NewEvent) -> Result<Enqueued, Error> {
-        if event.dedup().is_some() {
-            let mut answers = self.enqueue_all(conn, vec![event]).await?;
-            return Ok(answers.remove(0));
-        }
-        self.limits.check(&event)?;
-        run::execute(conn, self.one(&NewRow::new(&event)))
-            .await
-            .map_err(|error| classify(OPERATION, error))?;
-        Ok(Enqueued::stored(event.event_id()))
+        let mut answers = self.enqueue_all(conn, vec![event]).await?;
+        Ok(answers.remove(0))
     }
 
     async fn enqueue_all(
@@ -37,23 +30,7 @@ impl<C: AsyncConnectionCore<Backend = Pg>> Enqueue<C> for PgStore {
         conn: &mut C,
         events: Vec<NewEvent>,
     ) -> Result<Vec<Enqueued>, Error> {
-        events
-            .iter()
-            .try_for_each(|event| self.limits.check(event))?;
-        let batches = Batches::new(&events);
-        let mut winners = Winners::new();
-        for batch in batches.iter() {
-            let rows: Vec<NewRow<'_>> = batch.iter().map(|event| NewRow::new(event)).collect();
-            let found: Vec<Winner> = run::rows(conn, self.many(&rows))
-                .await
-                .map_err(|error| classify(OPERATION, error))?;
-            winners.extend(
-                found
-                    .into_iter()
-                    .map(|Winner(key, id, new)| (key, (id, new))),
-            );
-        }
-        Ok(batches.answers(&winners))
+        self.enqueue_on(Asynchronous(conn), &events).await
     }
 }
 
@@ -83,14 +60,8 @@ impl PgStore {
     where
         C: LoadConnection<Backend = Pg>,
     {
-        if event.dedup().is_some() {
-            let mut answers = self.enqueue_all_sync(conn, std::slice::from_ref(event))?;
-            return Ok(answers.remove(0));
-        }
-        self.limits.check(event)?;
-        run::execute_sync(conn, &self.one(&NewRow::new(event)))
-            .map_err(|error| classify(OPERATION, error))?;
-        Ok(Enqueued::stored(event.event_id()))
+        let mut answers = self.enqueue_all_sync(conn, std::slice::from_ref(event))?;
+        Ok(answers.remove(0))
     }
 
     /// Stores many events, as [`Enqueue::enqueue_all`] does. Blocks the thread.
@@ -106,20 +77,32 @@ impl PgStore {
     where
         C: LoadConnection<Backend = Pg>,
     {
+        blocking(self.enqueue_on(Plain(conn), events))
+    }
+
+    async fn enqueue_on<C: Runs<Pg>>(
+        &self,
+        mut conn: C,
+        events: &[NewEvent],
+    ) -> Result<Vec<Enqueued>, Error> {
         events
             .iter()
             .try_for_each(|event| self.limits.check(event))?;
+        let failed = |error| classify(OPERATION, error);
+        if let [event] = events
+            && event.dedup().is_none()
+        {
+            let row = NewRow::new(event);
+            conn.execute(self.one(&row)).await.map_err(failed)?;
+            return Ok(vec![Enqueued::stored(event.event_id())]);
+        }
         let batches = Batches::new(events);
         let mut winners = Winners::new();
         for batch in batches.iter() {
             let rows: Vec<NewRow<'_>> = batch.iter().map(|event| NewRow::new(event)).collect();
-            let found: Vec<Winner> = run::rows_sync(conn, self.many(&rows))
-                .map_err(|error| classify(OPERATION, error))?;
-            winners.extend(
-                found
-                    .into_iter()
-                    .map(|Winner(key, id, new)| (key, (id, new))),
-            );
+            let found = conn.read(self.many(&rows), &As::<Winner>::new()).await;
+            let found = found.map_err(failed)?.into_iter();
+            winners.extend(found.map(|Winner(key, id, new)| (key, (id, new))));
         }
         Ok(batches.answers(&winners))
     }

@@ -28,6 +28,7 @@ use self::error::classify;
 use self::value::Value;
 use crate::pool::{Connections, Loan, Pool};
 use crate::read::FromRow;
+use crate::retry::retried;
 use crate::run;
 use crate::statement::Statement;
 
@@ -175,21 +176,3 @@ impl fmt::Debug for PgStore {
             .finish_non_exhaustive()
     }
 }
-
-/// How often a statement that met another transaction is made in all.
-const TRIES: u32 = 4;
-
-/// Makes an autocommit statement again where another transaction was in the way.
-macro_rules! retried {
-    ($call:expr) => {{
-        let mut tries = $crate::pg::TRIES;
-        loop {
-            tries -= 1;
-            match $call.await {
-                Err(error) if tries > 0 && error.kind() == outbox_core::ErrorKind::Conflict => {}
-                answer => break answer,
-            }
-        }
-    }};
-}
-use retried;

@@ -4,7 +4,7 @@
 mod bb8;
 #[cfg(feature = "deadpool")]
 mod deadpool;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod shared;
 
 use std::ops::DerefMut;
@@ -12,7 +12,7 @@ use std::ops::DerefMut;
 use async_trait::async_trait;
 use outbox_core::Error;
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 pub(crate) use self::shared::Pool;
 
 /// A connection on loan; it goes back when it is dropped.

@@ -12,8 +12,8 @@ use outbox_core::{Enqueue, Enqueued, Error, EventId, NewEvent, async_trait};
 use super::SqliteStore;
 use super::error::classify;
 use super::value::Value;
-use crate::read::{Columns, FromRow, Reader};
-use crate::run;
+use crate::read::{As, Columns, FromRow, Reader};
+use crate::run::{Asynchronous, Plain, Runs, blocking};
 use crate::statement::Statement;
 
 const OPERATION: &str = "enqueue";
@@ -31,30 +31,7 @@ impl<C: AsyncConnectionCore<Backend = Sqlite>> Enqueue<C> for SqliteStore {
         conn: &mut C,
         events: Vec<NewEvent>,
     ) -> Result<Vec<Enqueued>, Error> {
-        events
-            .iter()
-            .try_for_each(|event| self.limits.check(event))?;
-        let failed = |error| classify(OPERATION, error);
-        let now = self.now_micros();
-        let mut ids = Vec::with_capacity(events.len());
-        for event in &events {
-            let taken: Vec<Taken> = match self.take_key(event, now) {
-                Some(take) => run::rows(conn, take).await.map_err(failed)?,
-                None => vec![Taken],
-            };
-            ids.push(match taken.first() {
-                Some(Taken) => None,
-                None => {
-                    let owner = run::rows(conn, self.owner(event));
-                    owner.await.map_err(failed)?.pop().map(|Owner(id)| id)
-                }
-            });
-        }
-        for (sql, chunk) in self.chunks(&events, &ids) {
-            let insert = self.insert(sql, &chunk, now);
-            run::execute(conn, insert).await.map_err(failed)?;
-        }
-        Ok(answers(&events, &ids))
+        self.enqueue_on(Asynchronous(conn), &events).await
     }
 }
 
@@ -86,6 +63,14 @@ impl SqliteStore {
     where
         C: LoadConnection<Backend = Sqlite>,
     {
+        blocking(self.enqueue_on(Plain(conn), events))
+    }
+
+    async fn enqueue_on<C: Runs<Sqlite>>(
+        &self,
+        mut conn: C,
+        events: &[NewEvent],
+    ) -> Result<Vec<Enqueued>, Error> {
         events
             .iter()
             .try_for_each(|event| self.limits.check(event))?;
@@ -93,20 +78,23 @@ impl SqliteStore {
         let now = self.now_micros();
         let mut ids = Vec::with_capacity(events.len());
         for event in events {
-            let taken: Vec<Taken> = match self.take_key(event, now) {
-                Some(take) => run::rows_sync(conn, take).map_err(failed)?,
-                None => vec![Taken],
-            };
-            ids.push(match taken.first() {
-                Some(Taken) => None,
-                None => {
-                    let owner = run::rows_sync(conn, self.owner(event));
-                    owner.map_err(failed)?.pop().map(|Owner(id)| id)
+            let free = match self.take_key(event, now) {
+                Some(take) => {
+                    let taken = conn.read(take, &As::<Taken>::new()).await;
+                    !taken.map_err(failed)?.is_empty()
                 }
+                None => true,
+            };
+            ids.push(if free {
+                None
+            } else {
+                let owner = conn.read(self.owner(event), &As::<Owner>::new()).await;
+                owner.map_err(failed)?.pop().map(|Owner(id)| id)
             });
         }
         for (sql, chunk) in self.chunks(events, &ids) {
-            run::execute_sync(conn, &self.insert(sql, &chunk, now)).map_err(failed)?;
+            let insert = self.insert(sql, &chunk, now);
+            conn.execute(insert).await.map_err(failed)?;
         }
         Ok(answers(events, &ids))
     }

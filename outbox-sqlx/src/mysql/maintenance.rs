@@ -17,30 +17,18 @@ impl Maintenance for MySqlStore {
 
     async fn prune(&self, prune: &Prune) -> Result<Pruned, Error> {
         let mut pruned = Pruned::default();
-        let tables = [
-            (Pruning::Published, prune.published_after),
-            (Pruning::Dead, prune.dead_after),
-            (Pruning::Dedup, prune.dedup_after),
-        ];
-        for (table, age) in tables {
-            if let Some(age) = age {
-                retried!(self.prune_once(table, age, prune.rows, &mut pruned))?;
-            }
+        for (table, age) in Pruning::of(prune) {
+            let rows = retried!(self.prune_once(table, age, prune.rows))?;
+            table.report(rows, &mut pruned);
         }
         Ok(pruned)
     }
 }
 
 impl MySqlStore {
-    async fn prune_once(
-        &self,
-        table: Pruning,
-        age: Duration,
-        rows: u32,
-        pruned: &mut Pruned,
-    ) -> Result<(), Error> {
+    async fn prune_once(&self, table: Pruning, age: Duration, rows: u32) -> Result<u64, Error> {
         let mut tx = self.begin("prune").await?;
-        let done = mysql::prune(&mut tx, &self.sql, table, age, rows, pruned).await;
+        let done = mysql::prune(&mut tx, &self.sql, table, age, rows).await;
         tx.end(done).await
     }
 }

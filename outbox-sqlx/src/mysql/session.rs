@@ -5,9 +5,9 @@ use std::ops::DerefMut;
 use outbox_core::sql::Sql;
 use outbox_core::sql::mysql::{Cell, Letter, Row, Session, Value};
 use outbox_core::{Error, async_trait};
-use sqlx::MySql;
 use sqlx::mysql::{MySqlArguments, MySqlConnection};
 use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, MySql};
 
 use super::error::classify;
 use super::row::{cells, letter};
@@ -24,10 +24,6 @@ impl<C> Connection<C> {
         Self { conn, operation }
     }
 
-    pub(super) const fn connection(&mut self) -> &mut C {
-        &mut self.conn
-    }
-
     pub(super) fn into_inner(self) -> C {
         self.conn
     }
@@ -35,6 +31,14 @@ impl<C> Connection<C> {
 
 #[async_trait]
 impl<C: DerefMut<Target = MySqlConnection> + Send> Session for Connection<C> {
+    async fn batch(&mut self, statements: &str) -> Result<(), Error> {
+        let done = sqlx::raw_sql(AssertSqlSafe(statements))
+            .execute(&mut *self.conn)
+            .await;
+        done.map(drop)
+            .map_err(|error| classify(self.operation, error))
+    }
+
     async fn execute(&mut self, sql: &Sql, values: &[Value<'_>]) -> Result<u64, Error> {
         let done = bound(sql, values).execute(&mut *self.conn).await;
         done.map(|done| done.rows_affected())
@@ -66,7 +70,9 @@ impl<C: DerefMut<Target = MySqlConnection> + Send> Session for Connection<C> {
 
 fn bound<'q>(sql: &'q Sql, values: &[Value<'_>]) -> Query<'q, MySql, MySqlArguments> {
     values.iter().fold(query(sql), |query, value| match *value {
-        Value::Null => query.bind(None::<i64>),
+        Value::NoInt => query.bind(None::<i64>),
+        Value::NoText => query.bind(None::<String>),
+        Value::NoBytes => query.bind(None::<Vec<u8>>),
         Value::Int(number) => query.bind(number),
         Value::Text(text) => query.bind(text.to_owned()),
         Value::Bytes(bytes) => query.bind(bytes.to_owned()),

@@ -25,15 +25,15 @@ impl Transaction {
             conn: Some(Connection::new(conn, operation)),
             operation,
         };
-        begun.simple(BEGIN).await?;
+        begun.batch(BEGIN).await?;
         Ok(begun)
     }
 
     /// Commits where `outcome` is good, else rolls back; the connection returns to its pool.
     pub(super) async fn end<T>(mut self, outcome: Result<T, Error>) -> Result<T, Error> {
         let ended = match outcome {
-            Ok(_) => self.simple("COMMIT").await,
-            Err(_) => self.simple("ROLLBACK").await,
+            Ok(_) => self.batch("COMMIT").await,
+            Err(_) => self.batch("ROLLBACK").await,
         };
         match (outcome, ended) {
             (Ok(answer), Ok(())) => {
@@ -54,16 +54,6 @@ impl Transaction {
         self.conn = None;
     }
 
-    async fn simple(&mut self, sql: &'static str) -> Result<(), Error> {
-        let operation = self.operation;
-        let conn = self.session()?.connection();
-        sqlx::raw_sql(sql)
-            .execute(&mut **conn)
-            .await
-            .map(drop)
-            .map_err(|error| classify(operation, error))
-    }
-
     fn session(&mut self) -> Result<&mut Connection<PoolConnection<MySql>>, Error> {
         let closed = || classify(self.operation, sqlx::Error::PoolClosed);
         self.conn.as_mut().ok_or_else(closed)
@@ -80,6 +70,10 @@ impl Drop for Transaction {
 
 #[async_trait]
 impl Session for Transaction {
+    async fn batch(&mut self, statements: &str) -> Result<(), Error> {
+        self.session()?.batch(statements).await
+    }
+
     async fn execute(&mut self, sql: &Sql, values: &[Value<'_>]) -> Result<u64, Error> {
         self.session()?.execute(sql, values).await
     }

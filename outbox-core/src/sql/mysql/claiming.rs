@@ -226,7 +226,7 @@ impl<'a, S: Session> Claiming<'a, S> {
         let mut places = Vec::new();
         for _ in 0..PARKING_PASSES {
             let mut values = self.filter.values().to_vec();
-            values[1..3].fill(Value::Null); // A type is asked for row by row.
+            values[1..3].fill(Value::NoText); // A type is asked for row by row.
             values.extend([Value::Int(after), Value::Int(count(WINDOW))]);
             let heads = &self.sql.claim.parked_heads;
             let heads = self.session.fetch(heads, &values, &[Cell::Int; 3]).await?;

@@ -149,10 +149,7 @@ impl<'a> Bound<'a> {
     fn values(&self, after: i64, rows: u32) -> Vec<Value<'_>> {
         let filter = self.filter;
         let mut values = vec![Value::Text(&self.list), Value::Int(after)];
-        let bytes = |text: &'a Option<String>| {
-            let bytes = text.as_ref().map(|text| Value::Bytes(text.as_bytes()));
-            bytes.unwrap_or(Value::Null)
-        };
+        let bytes = |text: &'a Option<String>| Value::bytes(text.as_deref().map(str::as_bytes));
         for value in [
             Value::text(self.ids.as_deref()),
             bytes(&filter.event_type),

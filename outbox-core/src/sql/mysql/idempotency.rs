@@ -265,7 +265,7 @@ pub async fn accept<S: Session>(
     let sql = &sql.idempotency;
     let (scope, name) = (scope(&message.key), name(&message.key));
     let print = message.fingerprint.as_ref();
-    let print = print.map_or(Value::Null, |print| Value::Bytes(print.as_bytes()));
+    let print = Value::bytes(print.map(|print| &print.as_bytes()[..]));
     let kept = period(message.retention);
     let insert = [scope, name, print, kept];
     if session.execute(&sql.insert_message, &insert).await? > 0 {

@@ -7,7 +7,7 @@ use super::dead_letters::remove;
 use super::session::only;
 use super::{Cell, Session, Statements, Value, sql};
 use crate::sql::{Sql, TableNames, json, micros};
-use crate::{Count, Error, Pruned, Stats};
+use crate::{Count, Error, Prune, Pruned, Stats};
 
 #[derive(Debug)]
 pub(super) struct MaintenanceSql {
@@ -145,7 +145,32 @@ pub enum Pruning {
     Dedup,
 }
 
-/// Deletes up to `rows` rows of this age from a table; in a transaction.
+impl Pruning {
+    /// What a prune is asked to do: the tables, and how old their rows may become.
+    #[must_use]
+    pub fn of(prune: &Prune) -> Vec<(Self, Duration)> {
+        let tables = [
+            (Self::Published, prune.published_after),
+            (Self::Dead, prune.dead_after),
+            (Self::Dedup, prune.dedup_after),
+        ];
+        tables
+            .into_iter()
+            .filter_map(|(table, age)| Some((table, age?)))
+            .collect()
+    }
+
+    /// Puts down how many rows were deleted.
+    pub const fn report(self, rows: u64, pruned: &mut Pruned) {
+        match self {
+            Self::Published => pruned.published = rows,
+            Self::Dead => pruned.dead = rows,
+            Self::Dedup => pruned.dedup = rows,
+        }
+    }
+}
+
+/// Deletes up to `rows` rows of this age from a table, and returns how many; in a transaction.
 ///
 /// # Errors
 ///
@@ -156,31 +181,30 @@ pub async fn prune<S: Session>(
     table: Pruning,
     age: Duration,
     rows: u32,
-    pruned: &mut Pruned,
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
     let values = [Value::Int(micros(age)), Value::Int(rows.into())];
     let sql_of = &sql.maintenance;
     match table {
         Pruning::Published => {
             let seqs = json(&numbers(session, &sql_of.pick_published, &values).await?);
             let seqs = [Value::Text(&seqs)];
-            pruned.published = session.execute(&sql_of.remove_published, &seqs).await?;
+            let pruned = session.execute(&sql_of.remove_published, &seqs).await?;
             let seqs = json(&numbers(session, &sql_of.pick_discards, &values).await?);
             let seqs = [Value::Text(&seqs)];
             session.execute(&sql_of.remove_discards, &seqs).await?;
+            Ok(pruned)
         }
         Pruning::Dead => {
             let seqs = numbers(session, &sql_of.pick_dead, &values).await?;
-            pruned.dead = remove(session, sql, &seqs).await?;
+            remove(session, sql, &seqs).await
         }
         Pruning::Dedup => {
             let picked = keys(session, &sql_of.pick_dedup, &values).await?;
             let locked = keys(session, &sql_of.lock_dedup, &[Value::Text(&picked)]).await?;
             let locked = [Value::Text(&locked)];
-            pruned.dedup = session.execute(&sql_of.prune_dedup, &locked).await?;
+            session.execute(&sql_of.prune_dedup, &locked).await
         }
     }
-    Ok(())
 }
 
 /// Keys in hex, as a JSON array.

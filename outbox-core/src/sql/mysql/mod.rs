@@ -10,6 +10,7 @@ mod claiming;
 mod dead_letters;
 mod destinations;
 mod enqueue;
+mod error;
 mod idempotency;
 mod locks;
 mod maintenance;
@@ -22,12 +23,13 @@ pub use claiming::{ClaimState, claim};
 pub use dead_letters::{discard, list_dead, replay};
 pub use destinations::{blocked_keys, destinations, hold, set_policy};
 pub use enqueue::enqueue;
+pub use error::number_kind;
 pub use idempotency::{
     abandon_key, accept, begin_key, complete_key, extend_key, prune_inbox, prune_keys,
 };
 pub use locks::{extend_lock, try_lock, unlock};
 pub use maintenance::{Pruning, prune, stats};
-pub use schema::{SCHEMA_VERSION, SchemaSql, migrations};
+pub use schema::{SCHEMA_VERSION, check_schema, migrate, migrations};
 pub use session::{Cell, Letter, Row, Session, Value, names_text};
 pub use settle::{extend, release_claim, settle};
 
@@ -35,10 +37,8 @@ use super::TableNames;
 
 /// Every statement for one set of tables.
 #[derive(Debug)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "named by what they do")]
 pub struct Statements {
-    pub schema: SchemaSql,
+    schema: schema::SchemaSql,
     claim: claim::ClaimSql,
     settle: settle::SettleSql,
     enqueue: enqueue::EnqueueSql,
@@ -54,7 +54,7 @@ impl Statements {
     #[must_use]
     pub fn new(names: &TableNames) -> Self {
         Self {
-            schema: SchemaSql::new(names),
+            schema: schema::SchemaSql::new(names),
             claim: claim::ClaimSql::new(names),
             settle: settle::SettleSql::new(names),
             enqueue: enqueue::EnqueueSql::new(names),

@@ -1,7 +1,8 @@
 //! Tables and migrations.
 
-use super::sql;
-use crate::sql::{Migration, Sql, TableNames};
+use super::{Cell, Session, Statements, sql};
+use crate::sql::{Migration, Sql, TableNames, check_version};
+use crate::{Error, ErrorKind};
 
 /// The schema that this version of the library works on. It also works on the next one.
 pub const SCHEMA_VERSION: i32 = 2;
@@ -9,18 +10,17 @@ pub const SCHEMA_VERSION: i32 = 2;
 /// Statements about the schema itself. Those of a migration commit one by one, so each can be made
 /// again.
 #[derive(Debug)]
-#[non_exhaustive]
-pub struct SchemaSql {
+pub(super) struct SchemaSql {
     /// Waits until no other connection migrates; one row: 1, or 0 where that took a minute.
-    pub lock: Sql,
+    lock: Sql,
     /// Ends that.
-    pub unlock: Sql,
+    unlock: Sql,
     /// Creates the database, where one was named, and the table of migrations.
-    pub prepare: Vec<Sql>,
+    prepare: Vec<Sql>,
     /// One row: the version of the schema.
-    pub version: Sql,
-    /// The steps, each by the simple protocol.
-    pub migrations: Vec<Migration>,
+    version: Sql,
+    /// The steps.
+    migrations: Vec<Migration>,
 }
 
 impl SchemaSql {
@@ -43,6 +43,53 @@ impl SchemaSql {
             migrations: migrations(names),
         }
     }
+}
+
+/// Makes or updates the tables, on a connection in autocommit mode. Where this fails, or its future
+/// is dropped, the connection may keep the lock on migrations and must be closed.
+///
+/// # Errors
+///
+/// Those of the session; [`Conflict`](ErrorKind::Conflict) where another connection has migrated for
+/// a minute.
+pub async fn migrate<S: Session>(session: &mut S, sql: &Statements) -> Result<(), Error> {
+    let sql = &sql.schema;
+    if number(session, &sql.lock).await? != 1 {
+        let problem = "migrate: another process has been migrating for a minute";
+        return Err(Error::new(ErrorKind::Conflict, problem));
+    }
+    for statement in &sql.prepare {
+        session.batch(statement).await?;
+    }
+    let done = number(session, &sql.version).await?;
+    for step in &sql.migrations {
+        if i64::from(step.version) > done {
+            session.batch(&step.sql).await?;
+        }
+    }
+    number(session, &sql.unlock).await.map(drop)
+}
+
+/// Checks that the tables are there and of a version that this library works on. `migrate` names the
+/// call that updates them.
+///
+/// # Errors
+///
+/// Those of the session; [`Schema`](ErrorKind::Schema) where they are not.
+pub async fn check_schema<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    migrate: &str,
+) -> Result<(), Error> {
+    let found = number(session, &sql.schema.version).await?;
+    let found = i32::try_from(found).unwrap_or(i32::MAX);
+    check_version(found, SCHEMA_VERSION, migrate)
+}
+
+/// The one number that a statement returns, or 0.
+async fn number<S: Session>(session: &mut S, sql: &Sql) -> Result<i64, Error> {
+    let rows = session.fetch(sql, &[], &[Cell::Int]).await?;
+    Ok(rows.first().map_or(0, |row| row.int(0)))
 }
 
 /// Every migration, oldest first.

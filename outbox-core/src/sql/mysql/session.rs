@@ -9,8 +9,13 @@ use crate::{Error, ErrorKind};
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::exhaustive_enums, reason = "every adapter must bind each")]
 pub enum Value<'a> {
-    /// Null.
-    Null,
+    /// Null, where other calls bind a number. (Each null says what it stands for, since drivers may
+    /// keep a prepared statement for each combination of types.)
+    NoInt,
+    /// Null, where other calls bind text.
+    NoText,
+    /// Null, where other calls bind bytes.
+    NoBytes,
     /// A number.
     Int(i64),
     /// Text.
@@ -21,11 +26,15 @@ pub enum Value<'a> {
 
 impl<'a> Value<'a> {
     pub(super) fn text(text: Option<&'a str>) -> Self {
-        text.map_or(Self::Null, Self::Text)
+        text.map_or(Self::NoText, Self::Text)
+    }
+
+    pub(super) fn bytes(bytes: Option<&'a [u8]>) -> Self {
+        bytes.map_or(Self::NoBytes, Self::Bytes)
     }
 
     pub(super) fn int(number: Option<i64>) -> Self {
-        number.map_or(Self::Null, Self::Int)
+        number.map_or(Self::NoInt, Self::Int)
     }
 }
 
@@ -93,6 +102,9 @@ impl Letter {
 /// [`BEGIN`](super::BEGIN) began.
 #[async_trait]
 pub trait Session: Send {
+    /// Makes statements without values, by the simple protocol.
+    async fn batch(&mut self, statements: &str) -> Result<(), Error>;
+
     /// Makes a statement; returns how many rows it matched.
     async fn execute(&mut self, sql: &Sql, values: &[Value<'_>]) -> Result<u64, Error>;
 

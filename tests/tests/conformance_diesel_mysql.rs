@@ -1,0 +1,59 @@
+//! The conformance suites over `MySqlStore` of outbox-diesel, on MariaDB.
+
+use std::time::Duration;
+
+use diesel_async::pooled_connection::AsyncDieselConnectionManager;
+use diesel_async::pooled_connection::deadpool::Pool;
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
+use outbox_diesel::MySqlStore;
+use tests::{MariaServer, mysql_advance};
+
+use self::harness::{Subject, Suite};
+
+#[path = "harness/diesel.rs"]
+mod harness;
+
+struct Maria {
+    url: String,
+    store: MySqlStore,
+}
+
+async fn fresh() -> Suite<Maria> {
+    let url = MariaServer::shared().create_database();
+    let store = store(&url);
+    store.migrate().await.expect("migrated");
+    Suite(Maria { url, store })
+}
+
+fn store(url: &str) -> MySqlStore {
+    let manager = AsyncDieselConnectionManager::<AsyncMysqlConnection>::new(url);
+    let pool = Pool::builder(manager).max_size(10).build();
+    MySqlStore::new(pool.expect("a pool"))
+}
+
+impl Subject for Maria {
+    type Connection = AsyncMysqlConnection;
+    type Store = MySqlStore;
+
+    fn store(&self) -> &MySqlStore {
+        &self.store
+    }
+
+    async fn open(&self) -> MySqlStore {
+        store(&self.url)
+    }
+
+    async fn connect(&self) -> AsyncMysqlConnection {
+        let conn = AsyncMysqlConnection::establish(&self.url).await;
+        conn.expect("connected")
+    }
+
+    async fn advance(&self, by: Duration) {
+        let mut conn = self.connect().await;
+        let moved = conn.batch_execute(&mysql_advance(by)).await;
+        moved.expect("moved");
+    }
+}
+
+outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
+outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
