@@ -77,6 +77,12 @@ pub(crate) async fn relay(world: Arc<World>, number: u64) {
         let relay = world.relay(number * 1_000 + life);
         life += 1;
         world.note(format_args!("relay {number} starts"));
+        if world.sim.once_in(8) {
+            world.meet("once");
+            let run = async { relay.run_once().await.unwrap_or_default() };
+            ends(&world, run, Duration::from_secs(300)).await;
+            continue;
+        }
         let (stop, stopped) = Trigger::new();
         let (abort, aborted) = Trigger::new();
         let mut run = Box::pin(relay.run_until(stopped, aborted));

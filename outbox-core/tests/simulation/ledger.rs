@@ -41,6 +41,8 @@ pub(crate) enum Told {
 pub(crate) struct Ledger {
     step: u64,
     entries: BTreeMap<i64, Entry>,
+    /// The events that are being delivered now, by any relay.
+    live: BTreeSet<i64>,
     met: BTreeSet<&'static str>,
     hasher: DefaultHasher,
     told: Told,
@@ -243,6 +245,23 @@ impl Ledger {
             let open = before.key.as_ref() == Some(&key) && known && !before.acked && !before.dead;
             assert!(!open, "{key:?}: event {} goes before {seq}", event.seq);
         }
+    }
+
+    /// A delivery is under way: the only one of its event and of its key.
+    pub(crate) fn entered(&mut self, seq: i64) {
+        if !self.time_broke {
+            let key = self.entry(seq).key.clone();
+            for live in &self.live {
+                let same = *live == seq || (key.is_some() && self.entries[live].key == key);
+                assert!(!same, "events {seq} and {live} are delivered at once");
+            }
+        }
+        self.live.insert(seq);
+    }
+
+    /// A delivery has ended.
+    pub(crate) fn left(&mut self, seq: i64) {
+        self.live.remove(&seq);
     }
 
     /// It turned out that nothing was attempted.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{
-    Delivery, DeliveryError, Observer, Phase, Receipt, Timer, Transition, Transport, async_trait,
+    Delivery, DeliveryError, Event, Observer, Phase, Receipt, Timer, Transition, Transport,
+    async_trait,
 };
 
 use super::world::World;
@@ -40,6 +41,7 @@ impl Transport for Moody {
             event.seq
         ));
         world.ledger().attempting(event, world.database_time());
+        let _live = Live::enter(world, event);
         if world.healed() {
             return self.received(&delivery);
         }
@@ -51,7 +53,12 @@ impl Transport for Moody {
         delivery.advance(Phase::Sending);
         match mood {
             0..55 => self.received(&delivery),
-            55..70 => {
+            55..58 => {
+                world.meet("ambiguous");
+                let _ = self.received(&delivery);
+                Err(DeliveryError::transient("reset").with_phase(Phase::Sending))
+            }
+            58..70 => {
                 self.up_to(500).await;
                 Err(DeliveryError::transient("reset").with_phase(Phase::Sending))
             }
@@ -68,7 +75,8 @@ impl Transport for Moody {
                 world.meet("panic");
                 std::panic::panic_any(PLAYED)
             }
-            82..85 => Err(DeliveryError::rejected("422")),
+            82..84 => Err(DeliveryError::rejected("422")),
+            84 => Err(DeliveryError::gone("410")),
             85..90 => {
                 let after = Duration::from_millis(world.sim.below(4_000));
                 Err(DeliveryError::throttled("429").with_retry_after(after))
@@ -79,6 +87,24 @@ impl Transport for Moody {
                 Err(DeliveryError::not_attempted("limit").with_retry_after(after))
             }
             _ => Err(DeliveryError::transient("refused").with_phase(Phase::Waiting)),
+        }
+    }
+}
+
+/// A delivery under way, until it ends or is dropped.
+struct Live(Arc<World>, i64);
+
+impl Live {
+    fn enter(world: &Arc<World>, event: &Event) -> Self {
+        world.ledger().entered(event.seq);
+        Self(Arc::clone(world), event.seq)
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if let Some(mut ledger) = self.0.unbroken_ledger() {
+            ledger.left(self.1);
         }
     }
 }

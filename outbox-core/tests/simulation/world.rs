@@ -37,6 +37,11 @@ pub(crate) struct Cast {
     pub(crate) answer_millis: u64,
     pub(crate) outage_millis: u64,
     pub(crate) length: Duration,
+    pub(crate) concurrency: u64,
+    pub(crate) per_destination: u64,
+    /// Payloads have one byte.
+    pub(crate) claim_bytes: u64,
+    pub(crate) settle_batch: u64,
 }
 
 pub(crate) struct World {
@@ -87,6 +92,10 @@ impl World {
             answer_millis: [400, 400, 2_900][usize::try_from(sim.below(3)).unwrap()],
             outage_millis: [2_000, 12_000][usize::try_from(sim.below(2)).unwrap()],
             length: Duration::from_secs(10 + sim.below(20)),
+            concurrency: 1 + sim.below(16),
+            per_destination: 1 + sim.below(6),
+            claim_bytes: 1 + sim.below(40),
+            settle_batch: 1 + sim.below(20),
         };
         Arc::new(Self {
             sim,
@@ -174,8 +183,10 @@ impl World {
             .drain_budget(DRAIN)
             .poll_interval(2 * second)
             .store_backoff(second / 10, 2 * second)
-            .concurrency(8)
-            .per_destination(3)
+            .concurrency(usize::try_from(self.cast.concurrency).unwrap())
+            .per_destination(usize::try_from(self.cast.per_destination).unwrap())
+            .claim_bytes(self.cast.claim_bytes)
+            .settle_batch(usize::try_from(self.cast.settle_batch).unwrap())
             .jitter_seed(seed);
         let builder = if self.cast.spawned {
             builder.spawn(self.sim.clone())
@@ -190,6 +201,11 @@ impl World {
     pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         let book = self.ledger.lock();
         book.unwrap_or_else(|_| std::panic::panic_any(PLAYED))
+    }
+
+    /// For where a second panic would end the test run.
+    pub(crate) fn unbroken_ledger(&self) -> Option<MutexGuard<'_, Ledger>> {
+        self.ledger.lock().ok()
     }
 
     pub(crate) fn note(&self, what: fmt::Arguments<'_>) {
