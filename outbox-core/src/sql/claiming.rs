@@ -1,56 +1,16 @@
 //! A claim as a few statements: which, in what order, for how many rows.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
-use super::{EventRow, LADDER, Notes, Scan, ScanState, Shape, Shares, Start, micros, rung, window};
-use crate::{
-    Claim, ClaimRequest, Claimed, DestinationFilter, Error, Lease, LeaseToken, Undecodable,
-};
+use super::taken::Seen;
+use super::{LADDER, Notes, Scan, ScanState, Shape, Shapes, Shares, Start, Step, Taken, rung};
+use crate::{Claim, ClaimRequest, DestinationFilter, Error};
 
 /// How long a claim walks through rows of held destinations before it answers.
 const WALK: Duration = Duration::from_millis(20);
-
-/// One statement of a claim.
-#[derive(Debug, Clone)]
-#[expect(clippy::exhaustive_enums, reason = "every adapter must make each")]
-pub enum Step {
-    /// Fresh rows from `seq` on, without a filter.
-    Fresh {
-        /// The place of the limit in [`LADDER`].
-        rung: usize,
-        /// The first `seq`.
-        seq: i64,
-    },
-    /// Fresh rows from `seq` on, by a window, with filters; parks rows.
-    FreshWindow {
-        /// The place of the limit in [`LADDER`].
-        rung: usize,
-        /// The first `seq`.
-        seq: i64,
-    },
-    /// Due rows, by a window, with filters; parks rows.
-    DueWindow {
-        /// The place of the limit in [`LADDER`].
-        rung: usize,
-    },
-    /// Parked rows of free destinations after this one.
-    Parked {
-        /// The place of the limit in [`LADDER`].
-        rung: usize,
-        /// The destination.
-        after: String,
-    },
-    /// Runs of keys after this one.
-    Keyed {
-        /// The most rows.
-        rows: usize,
-        /// The destination and the key's hash.
-        after: (String, i64),
-    },
-}
 
 /// What runs the statements of a claim: an adapter with its connection.
 #[async_trait]
@@ -67,97 +27,6 @@ pub trait ClaimDriver: Send {
 
     /// Learns which shapes have rows; and the last `seq` that was given out.
     async fn look(&mut self) -> Result<(Notes, i64), Error>;
-}
-
-/// What one statement brought.
-#[derive(Debug, Default)]
-pub struct Taken {
-    events: Vec<Claimed>,
-    undecodable: Vec<Undecodable>,
-    bytes: u64,
-    last: Option<i64>,
-    notes: Option<Notes>,
-    seen: Option<Seen>,
-    next_key: Option<(String, i64)>,
-}
-
-/// What a statement with a window looked at.
-#[derive(Debug, Clone, Copy)]
-struct Seen {
-    last: i64,
-    rows: usize,
-    free: usize,
-    parked: usize,
-}
-
-impl Taken {
-    /// Room for `rows` rows.
-    #[must_use]
-    pub fn with_capacity(rows: usize) -> Self {
-        Self {
-            events: Vec::with_capacity(rows),
-            ..Self::default()
-        }
-    }
-
-    /// Adds a row. `lease_until` is the column of this name; a row without it is a note. `extra` is
-    /// the last column.
-    pub fn row(
-        &mut self,
-        request: &ClaimRequest,
-        step: &Step,
-        row: EventRow,
-        lease_until: Option<SystemTime>,
-        extra: i64,
-    ) {
-        let Some(lease_until) = lease_until else {
-            self.note(step, row, extra);
-            return;
-        };
-        if matches!(step, Step::Fresh { .. }) && self.notes.is_none() {
-            self.notes = Some(Notes::new(extra));
-        }
-        let (seq, size) = (row.seq, row.payload.len());
-        let lease = Duration::from_micros(micros(request.lease).unsigned_abs());
-        let now = lease_until.checked_sub(lease).unwrap_or(lease_until);
-        self.bytes += u64::try_from(size).unwrap_or(0);
-        self.last = self.last.max(Some(seq));
-        match row.claimed(request.token, now, extra == 1 && step.is_keyed()) {
-            Ok(claimed) => self.events.push(claimed),
-            Err(problem) => self.unreadable(request.token, seq, problem),
-        }
-    }
-
-    /// Adds a row that can't be read.
-    pub fn unreadable(&mut self, token: LeaseToken, seq: i64, problem: impl Into<String>) {
-        let lease = Lease::new(seq, token);
-        self.undecodable.push(Undecodable::new(lease, problem));
-        self.last = self.last.max(Some(seq));
-    }
-
-    fn note(&mut self, step: &Step, row: EventRow, extra: i64) {
-        let count = |value: i32| usize::try_from(value).unwrap_or(0);
-        if step.is_keyed() {
-            self.next_key = Some((row.destination, row.seq));
-        } else {
-            self.seen = Some(Seen {
-                last: row.seq,
-                rows: usize::try_from(extra).unwrap_or(0),
-                free: count(row.replays),
-                parked: count(row.attempts),
-            });
-        }
-    }
-
-    fn rows(&self) -> usize {
-        self.events.len() + self.undecodable.len()
-    }
-}
-
-impl Step {
-    const fn is_keyed(&self) -> bool {
-        matches!(self, Self::Keyed { .. })
-    }
 }
 
 /// Makes a claim.
@@ -181,7 +50,9 @@ pub async fn claim<D: ClaimDriver>(
         clock,
         claim: Claim::default(),
         bytes: request.bytes,
+        asked: Shapes::default(),
         learned: false,
+        more: false,
         unfinished: false,
     };
     let outcome = run.all().await;
@@ -210,8 +81,12 @@ struct Run<'a, D> {
     clock: fn() -> Instant,
     claim: Claim,
     bytes: u64,
+    /// The shapes that were asked for rows.
+    asked: Shapes,
     /// Whether a statement brought notes.
     learned: bool,
+    /// Whether the last window was filled: more rows follow.
+    more: bool,
     /// Whether more windows wait to be looked through.
     unfinished: bool,
 }
@@ -219,20 +94,37 @@ struct Run<'a, D> {
 impl<D: ClaimDriver> Run<'_, D> {
     async fn all(&mut self) -> Result<(), Error> {
         let rows = usize::try_from(self.request.rows.get()).unwrap_or(usize::MAX);
-        let shares = lock(self.state).shares(rows, (self.clock)());
+        let shares = {
+            let mut state = lock(self.state);
+            state.leaves_out(match &self.request.destinations {
+                DestinationFilter::Except(list) => list,
+                _ => &[],
+            });
+            state.shares(rows, (self.clock)())
+        };
         self.share_out(shares).await?;
-        if self.taken() == 0 {
-            let shares = lock(self.state).rested(rows, (self.clock)());
-            self.share_out(shares).await?;
-        }
-        let stale = lock(self.state).is_stale((self.clock)());
-        if !self.learned && (stale || self.taken() < rows) {
+        if self.needs_look(rows) {
             self.look().await?;
+        }
+        if self.taken() == 0 {
+            // Those that rested, and those that were learnt of just now.
+            let shares = lock(self.state).others(rows, self.asked);
+            self.share_out(shares).await?;
         }
         if self.unfinished && self.taken() == 0 {
             self.claim.next_due = Some(Duration::ZERO);
         }
+        lock(self.state).ended(self.taken());
         Ok(())
+    }
+
+    /// Whether what the statements brought along does not suffice.
+    fn needs_look(&self, rows: usize) -> bool {
+        let state = lock(self.state);
+        if self.taken() == 0 && !self.unfinished && state.mark.matters() {
+            return true;
+        }
+        !self.learned && (self.taken() < rows || state.is_stale((self.clock)()))
     }
 
     fn taken(&self) -> usize {
@@ -246,22 +138,25 @@ impl<D: ClaimDriver> Run<'_, D> {
             }
             let begun = (self.clock)();
             let place = rung(share);
-            let (asked, taken) = match shape {
-                Shape::Fresh => (limit(place), self.fresh(place).await?),
-                Shape::Due => (limit(place), self.due(place).await?),
-                Shape::Parked => (limit(place), self.parked(place).await?),
-                Shape::Keyed => (share, self.keyed(share).await?),
+            self.asked = self.asked.with(shape, true);
+            self.more = false;
+            let taken = match shape {
+                Shape::Fresh => self.fresh(place).await?,
+                Shape::Due => self.due(limit(place)).await?,
+                Shape::Parked => self.parked(place).await?,
+                Shape::Keyed => self.keyed(share).await?,
             };
+            let more = self.more || taken >= limit(place);
             let now = (self.clock)();
             lock(self.state).gave(shape, taken, now, now.saturating_duration_since(begun));
-            shares.took(shape, asked, taken);
+            shares.took(shape, taken, more);
         }
         Ok(())
     }
 
     async fn fresh(&mut self, place: usize) -> Result<usize, Error> {
         let now = (self.clock)();
-        let start = lock(self.state).mark.start(now);
+        let start = lock(self.state).start(now);
         let taken = self.fresh_from(place, start).await?;
         if taken > 0 || start.sweep {
             return Ok(taken);
@@ -279,8 +174,8 @@ impl<D: ClaimDriver> Run<'_, D> {
     async fn fresh_from(&mut self, place: usize, start: Start) -> Result<usize, Error> {
         let filtered = self.request.event_types.is_some()
             || self.request.destinations != DestinationFilter::All;
-        if filtered || lock(self.state).held {
-            return self.fresh_windows(place, start).await;
+        if filtered || lock(self.state).wants_notes() {
+            return self.fresh_windows(limit(place), start).await;
         }
         let begun = (self.clock)();
         let step = Step::Fresh {
@@ -299,35 +194,30 @@ impl<D: ClaimDriver> Run<'_, D> {
         Ok(self.keep(taken))
     }
 
-    async fn fresh_windows(&mut self, place: usize, start: Start) -> Result<usize, Error> {
+    async fn fresh_windows(&mut self, rows: usize, start: Start) -> Result<usize, Error> {
         let begun = (self.clock)();
         let mut from = start;
         loop {
             let before = (self.clock)();
-            let step = Step::FreshWindow {
-                rung: place,
+            let step = |rung| Step::FreshWindow {
+                rung,
+                rows: column(rows),
                 seq: from.seq,
             };
-            let taken = self.take(&step).await?;
+            let (taken, seen) = self.look_through(Shape::Fresh, rows, step).await?;
             let now = (self.clock)();
-            let more = taken.seen.is_some_and(|seen| seen.rows >= window_of(place));
-            let cut = taken
-                .seen
-                .is_some_and(|seen| taken.rows() > 0 && taken.rows() < seen.free);
-            let end = taken
-                .seen
-                .filter(|seen| seen.rows > 0)
-                .map(|seen| seen.last);
+            let cut = taken.rows() > 0 && taken.rows() < seen.free;
+            let end = (seen.rows > 0).then_some(seen.last);
             let scan = Scan {
                 last: if cut { taken.last } else { end },
                 rows: taken.rows(),
-                full: cut || more,
+                full: cut || self.more,
                 took: now.saturating_duration_since(before),
             };
             lock(self.state).mark.claimed(from, scan, now);
-            let rows = self.keep(taken);
-            if rows > 0 || !more {
-                return Ok(rows);
+            let got = self.keep(taken);
+            if got > 0 || !self.more {
+                return Ok(got);
             }
             if now.saturating_duration_since(begun) > WALK {
                 self.unfinished = true;
@@ -337,20 +227,43 @@ impl<D: ClaimDriver> Run<'_, D> {
         }
     }
 
-    async fn due(&mut self, place: usize) -> Result<usize, Error> {
+    async fn due(&mut self, rows: usize) -> Result<usize, Error> {
         let begun = (self.clock)();
         loop {
-            let taken = self.take(&Step::DueWindow { rung: place }).await?;
-            let parked = taken.seen.is_some_and(|seen| seen.parked > 0);
-            let rows = self.keep(taken);
-            if rows > 0 || !parked {
-                return Ok(rows);
+            let step = |rung| Step::DueWindow {
+                rung,
+                rows: column(rows),
+            };
+            let (taken, seen) = self.look_through(Shape::Due, rows, step).await?;
+            let got = self.keep(taken);
+            if got > 0 || seen.parked == 0 {
+                return Ok(got);
             }
             if (self.clock)().saturating_duration_since(begun) > WALK {
                 self.unfinished = true;
                 return Ok(0);
             }
         }
+    }
+
+    /// Makes a statement with a window, and learns from it how wide the next should be.
+    async fn look_through(
+        &mut self,
+        shape: Shape,
+        rows: usize,
+        step: impl FnOnce(usize) -> Step,
+    ) -> Result<(Taken, Seen), Error> {
+        let place = lock(self.state).window(shape).place(rows);
+        let mut taken = self.take(&step(place)).await?;
+        let seen = taken.seen.unwrap_or_default();
+        if let Some(notes) = &mut taken.notes {
+            notes.parked(seen.parked);
+        }
+        self.more = seen.rows >= limit(place);
+        lock(self.state)
+            .window(shape)
+            .looked(rows, self.more, seen.free);
+        Ok((taken, seen))
     }
 
     async fn parked(&mut self, place: usize) -> Result<usize, Error> {
@@ -428,6 +341,6 @@ fn limit(place: usize) -> usize {
     usize::try_from(LADDER[place]).unwrap_or(usize::MAX)
 }
 
-fn window_of(place: usize) -> usize {
-    usize::try_from(window(LADDER[place])).unwrap_or(usize::MAX)
+fn column(rows: usize) -> i64 {
+    i64::try_from(rows).unwrap_or(i64::MAX)
 }

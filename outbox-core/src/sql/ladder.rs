@@ -1,8 +1,9 @@
 //! Row limits as literals, of which there are few, so that prepared statements stay few.
 
-/// The limits that statements exist for.
-pub const LADDER: [u32; 13] = [
-    1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000,
+/// The limits that statements exist for. Rounding down loses less than a third.
+pub const LADDER: [u32; 28] = [
+    1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300, 400, 500, 700, 1_000, 1_500,
+    2_000, 3_000, 4_000, 5_000, 7_000, 10_000,
 ];
 
 /// The place in [`LADDER`] of the greatest limit that is not above `rows`; the first for zero.
@@ -16,13 +17,6 @@ pub fn rung(rows: usize) -> usize {
         .saturating_sub(1)
 }
 
-/// How many rows a statement that looks at a window of rows looks at, for this limit.
-#[must_use]
-pub const fn window(rows: u32) -> u32 {
-    let window = rows.saturating_mul(4);
-    if window < 1_000 { 1_000 } else { window }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,12 +26,20 @@ mod tests {
         for (rows, limit) in [
             (0, 1),
             (1, 1),
-            (4, 2),
-            (5, 5),
-            (999, 500),
+            (4, 4),
+            (6, 5),
+            (999, 700),
             (1 << 40, 10_000),
         ] {
             assert_eq!(LADDER[rung(rows)], limit);
+        }
+    }
+
+    #[test]
+    fn rounding_loses_less_than_a_third() {
+        for rows in 1..10_000 {
+            let limit = usize::try_from(LADDER[rung(rows)]).unwrap();
+            assert!(3 * (rows - limit) < rows, "{rows}");
         }
     }
 }

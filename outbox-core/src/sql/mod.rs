@@ -23,17 +23,19 @@ mod scan;
 mod settling;
 mod shares;
 pub mod sqlite;
+mod taken;
+mod window;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{Error, ErrorKind};
 
-pub use claiming::{ClaimDriver, Step, Taken, claim};
+pub use claiming::{ClaimDriver, claim};
 pub use enqueuing::{Batches, NewRow, Winners};
 pub use failure::{failure, id_taken};
 pub use json::{hex, json};
-pub use ladder::{LADDER, rung, window};
+pub use ladder::{LADDER, rung};
 pub use listening::{Listen, Listener, Patience, listen};
 pub use mark::{Mark, Scan, Start};
 pub use migration::Migration;
@@ -44,6 +46,7 @@ pub use row::{EventRow, header_text};
 pub use scan::ScanState;
 pub use settling::{Kind, Settling, answer, at_places, releases, under};
 pub use shares::{Shape, Shapes, Shares};
+pub use taken::{Step, Taken};
 
 /// The text of a statement, cheap to clone.
 pub type Sql = Arc<str>;

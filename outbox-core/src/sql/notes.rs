@@ -32,6 +32,12 @@ impl Notes {
             next_due: (due > 0).then(|| Duration::from_micros(due)),
         }
     }
+
+    /// Adds that so many rows were parked just now.
+    pub(super) fn parked(&mut self, rows: usize) {
+        let parked = rows > 0 || self.shapes.contains(Shape::Parked);
+        self.shapes = self.shapes.with(Shape::Parked, parked);
+    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Mark, Shape, Shapes, Shares};
+use super::window::Window;
+use super::{Mark, Shape, Shapes, Shares, Start};
 
-/// A shape that had nothing to give is left alone for so many times what finding out took.
+/// A shape that had nothing to give is left alone for so many times what finding out took; parked
+/// rows twice as long each time, since they come free with what claims leave out.
 const RATION: u32 = 20;
 const LONGEST_REST: Duration = Duration::from_millis(250);
 /// How old the knowledge of shapes may become.
@@ -22,10 +24,17 @@ pub struct ScanState {
     pub parked_after: String,
     /// The destination and the hash of the key after which keyed rows are looked for.
     pub keyed_after: (String, i64),
+    windows: [Window; 2],
     shapes: Shapes,
     known: Option<Instant>,
     resting: [Option<Instant>; 4],
+    /// How often in a row parked rows had nothing to give.
+    parked_empty: u32,
+    /// The destinations that the last claim left out.
+    left_out: Vec<String>,
     turn: usize,
+    /// The last claim brought nothing.
+    idle: bool,
 }
 
 impl Default for ScanState {
@@ -33,12 +42,16 @@ impl Default for ScanState {
         Self {
             mark: Mark::default(),
             held: true,
+            windows: [Window::default(); 2],
             parked_after: String::new(),
             keyed_after: (String::new(), i64::MIN),
             shapes: Shapes::ALL,
             known: None,
             resting: [None; 4],
+            parked_empty: 0,
+            left_out: Vec::new(),
             turn: 0,
+            idle: false,
         }
     }
 }
@@ -56,20 +69,72 @@ impl ScanState {
         Shares::new(rows, shapes, self.turn)
     }
 
-    /// The shapes that [`shares`](Self::shares) left out, for a claim that found nothing.
+    /// The shapes that may have rows and were not `asked` yet, for a claim that found nothing.
     #[must_use]
-    pub fn rested(&self, rows: usize, now: Instant) -> Shares {
-        let mut shapes = Shapes::default();
+    pub fn others(&self, rows: usize, asked: Shapes) -> Shares {
+        let mut shapes = self.shapes;
         for shape in Shape::ALL {
-            let rests = self.resting[shape as usize].is_some_and(|until| now < until);
-            shapes = shapes.with(shape, rests && self.shapes.contains(shape));
+            if asked.contains(shape) {
+                shapes = shapes.with(shape, false);
+            }
         }
         Shares::new(rows, shapes, self.turn)
     }
 
+    /// Where a claim of fresh rows starts now. An idle store is swept at once, where that is allowed:
+    /// one statement then tells that there is nothing.
+    #[must_use]
+    pub fn start(&self, now: Instant) -> Start {
+        if self.idle && self.mark.may_sweep(now) {
+            return self.mark.sweep();
+        }
+        self.mark.start(now)
+    }
+
+    /// The windows of this shape's statements.
+    pub(super) const fn window(&mut self, shape: Shape) -> &mut Window {
+        &mut self.windows[matches!(shape, Shape::Due) as usize]
+    }
+
+    /// Whether fresh rows are looked for by a statement that always brings [`Notes`](super::Notes):
+    /// while a destination is held, since it parks rows, and after a claim that brought nothing, so
+    /// that the next one that brings nothing is a single statement.
+    #[must_use]
+    pub const fn wants_notes(&self) -> bool {
+        self.held || self.idle
+    }
+
+    /// Notes how many rows a claim brought in the end.
+    pub const fn ended(&mut self, rows: usize) {
+        self.idle = rows == 0;
+    }
+
+    /// Notes which destinations the next claim leaves out. Where that is one less, its parked rows
+    /// are free.
+    pub fn leaves_out(&mut self, destinations: &[String]) {
+        if self.left_out == destinations {
+            return;
+        }
+        let back = |name: &String| !destinations.contains(name);
+        if self.left_out.iter().any(back) {
+            self.resting[Shape::Parked as usize] = None;
+            self.parked_empty = 0;
+        }
+        self.left_out = destinations.to_vec();
+    }
+
     /// Notes whether a shape gave anything, at what cost.
     pub fn gave(&mut self, shape: Shape, rows: usize, now: Instant, took: Duration) {
-        let rest = took.saturating_mul(RATION).min(LONGEST_REST);
+        let mut rest = took.saturating_mul(RATION);
+        if shape == Shape::Parked {
+            rest = rest.saturating_mul(1 << self.parked_empty.min(16));
+            self.parked_empty = if rows == 0 {
+                self.parked_empty.saturating_add(1)
+            } else {
+                0
+            };
+        }
+        let rest = rest.min(LONGEST_REST);
         self.resting[shape as usize] = (rows == 0 && shape != Shape::Fresh)
             .then(|| now.checked_add(rest))
             .flatten();

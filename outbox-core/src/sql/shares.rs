@@ -65,7 +65,9 @@ impl Shapes {
 ///
 /// Each shape that may have rows has an equal share; what one leaves, the others may use. Which goes
 /// first changes with each claim (`turn`), so that claims of few rows are fair too. Keyed rows are
-/// asked for once, for all rows that are left: a key whose run was taken gives no more.
+/// asked for once, for all rows that are left: a key whose run was taken gives no more. What is left
+/// for less than a third of the claim, by rounding for one, is left to the next claim: a statement
+/// costs as much as many rows.
 ///
 /// ```
 /// use outbox_core::sql::{Shape, Shapes, Shares};
@@ -73,15 +75,16 @@ impl Shapes {
 /// let both = Shapes::default().with(Shape::Fresh, true).with(Shape::Due, true);
 /// let mut shares = Shares::new(100, both, 0);
 /// assert_eq!(shares.next(), Some((Shape::Fresh, 50)));
-/// shares.took(Shape::Fresh, 50, 50);
+/// shares.took(Shape::Fresh, 50, true);
 /// assert_eq!(shares.next(), Some((Shape::Due, 50)));
-/// shares.took(Shape::Due, 50, 3);
+/// shares.took(Shape::Due, 3, false);
 /// assert_eq!(shares.next(), Some((Shape::Fresh, 47)));
-/// shares.took(Shape::Fresh, 47, 20);
+/// shares.took(Shape::Fresh, 20, false);
 /// assert_eq!(shares.next(), None);
 /// ```
 #[derive(Debug)]
 pub struct Shares {
+    rows: usize,
     free: usize,
     /// Shapes that have not had their share yet, and then those that filled it.
     waiting: Vec<Shape>,
@@ -104,6 +107,7 @@ impl Shares {
             }
         }
         Self {
+            rows,
             free: rows,
             waiting,
             filled: Vec::new(),
@@ -121,7 +125,9 @@ impl Shares {
             return None;
         }
         if self.waiting.is_empty() {
-            return self.filled.first().map(|shape| (*shape, self.free));
+            let worth = self.free.saturating_mul(3) >= self.rows;
+            let filled = self.filled.first().filter(|_| worth);
+            return filled.map(|shape| (*shape, self.free));
         }
         let share = match self.waiting[0] {
             Shape::Keyed => self.free,
@@ -130,12 +136,12 @@ impl Shares {
         Some((self.waiting[0], share))
     }
 
-    /// Notes that a shape that was asked for `asked` rows gave `taken`.
-    pub fn took(&mut self, shape: Shape, asked: usize, taken: usize) {
+    /// Notes that a shape gave `taken` rows, and whether it may have `more`.
+    pub fn took(&mut self, shape: Shape, taken: usize, more: bool) {
         self.free = self.free.saturating_sub(taken);
         self.waiting.retain(|other| *other != shape);
         self.filled.retain(|other| *other != shape);
-        if taken >= asked && shape != Shape::Keyed {
+        if more && shape != Shape::Keyed {
             self.filled.push(shape);
         }
     }
@@ -157,10 +163,10 @@ mod tests {
         let mut shares = Shares::new(10, Shapes::ALL, 2);
         for shape in [Shape::Parked, Shape::Fresh, Shape::Due] {
             assert_eq!(shares.next().unwrap().0, shape);
-            shares.took(shape, 3, 1);
+            shares.took(shape, 1, false);
         }
         assert_eq!(shares.next(), Some((Shape::Keyed, 7)));
-        shares.took(Shape::Keyed, 7, 7);
+        shares.took(Shape::Keyed, 7, true);
         assert_eq!(shares.next(), None);
     }
 
@@ -169,7 +175,7 @@ mod tests {
         let mut shares = Shares::new(1, Shapes::ALL, 1);
         for shape in [Shape::Due, Shape::Parked, Shape::Fresh, Shape::Keyed] {
             assert_eq!(shares.next(), Some((shape, 1)));
-            shares.took(shape, 1, 0);
+            shares.took(shape, 0, false);
         }
         assert_eq!(shares.next(), None);
     }

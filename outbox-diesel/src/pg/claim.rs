@@ -78,13 +78,15 @@ impl ClaimDriver for Driver {
                 values.push(Value::BigInt(Some(*seq)));
                 &sql.fresh[*rung]
             }
-            Step::FreshWindow { rung, seq } => {
+            Step::FreshWindow { rung, rows, seq } => {
                 values.push(Value::BigInt(Some(*seq)));
                 values.extend(filters(request));
+                values.push(Value::BigInt(Some(*rows)));
                 &sql.fresh_window[*rung]
             }
-            Step::DueWindow { rung } => {
+            Step::DueWindow { rung, rows } => {
                 values.extend(filters(request));
+                values.push(Value::BigInt(Some(*rows)));
                 &sql.due_window[*rung]
             }
             Step::Parked { rung, after } => {

@@ -81,7 +81,7 @@ impl ClaimDriver for Driver {
         let text = match step {
             Step::Fresh { rung, .. } => &sql.fresh[*rung],
             Step::FreshWindow { rung, .. } => &sql.fresh_window[*rung],
-            Step::DueWindow { rung } => &sql.due_window[*rung],
+            Step::DueWindow { rung, .. } => &sql.due_window[*rung],
             Step::Parked { rung, .. } => &sql.parked[*rung],
             Step::Keyed { .. } => &sql.keyed,
         };
@@ -92,8 +92,8 @@ impl ClaimDriver for Driver {
             .bind(first);
         let statement = match step {
             Step::Fresh { seq, .. } => start.bind(seq),
-            Step::FreshWindow { seq, .. } => filtered(start.bind(seq), request),
-            Step::DueWindow { .. } => filtered(start, request),
+            Step::FreshWindow { rows, seq, .. } => filtered(start.bind(seq), request).bind(rows),
+            Step::DueWindow { rows, .. } => filtered(start, request).bind(rows),
             Step::Parked { after, .. } => filtered(start.bind(after), request),
             Step::Keyed { rows, after } => {
                 let rows = i32::try_from(*rows).unwrap_or(i32::MAX);

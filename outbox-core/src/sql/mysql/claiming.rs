@@ -167,7 +167,8 @@ impl<'a, S: Session> Claiming<'a, S> {
                 Shape::Parked => self.parked(share).await?,
                 Shape::Keyed => self.keyed(share).await?,
             }
-            shares.took(shape, share, self.seqs.len() - before);
+            let taken = self.seqs.len() - before;
+            shares.took(shape, taken, taken >= share);
         }
         Ok(())
     }

@@ -1,0 +1,141 @@
+//! The statements of a claim, and what each brings.
+
+use std::time::{Duration, SystemTime};
+
+use super::{EventRow, Notes, micros};
+use crate::{ClaimRequest, Claimed, Lease, LeaseToken, Undecodable};
+
+/// One statement of a claim.
+#[derive(Debug, Clone)]
+#[expect(clippy::exhaustive_enums, reason = "every adapter must make each")]
+pub enum Step {
+    /// Fresh rows from `seq` on, without a filter.
+    Fresh {
+        /// The place of the limit in [`LADDER`](super::LADDER).
+        rung: usize,
+        /// The first `seq`.
+        seq: i64,
+    },
+    /// Fresh rows from `seq` on, by a window, with filters; parks rows.
+    FreshWindow {
+        /// The place of the window in [`LADDER`](super::LADDER).
+        rung: usize,
+        /// The most rows.
+        rows: i64,
+        /// The first `seq`.
+        seq: i64,
+    },
+    /// Due rows, by a window, with filters; parks rows.
+    DueWindow {
+        /// The place of the window in [`LADDER`](super::LADDER).
+        rung: usize,
+        /// The most rows.
+        rows: i64,
+    },
+    /// Parked rows of free destinations after this one.
+    Parked {
+        /// The place of the limit in [`LADDER`](super::LADDER).
+        rung: usize,
+        /// The destination.
+        after: String,
+    },
+    /// Runs of keys after this one.
+    Keyed {
+        /// The most rows.
+        rows: usize,
+        /// The destination and the key's hash.
+        after: (String, i64),
+    },
+}
+
+impl Step {
+    const fn is_keyed(&self) -> bool {
+        matches!(self, Self::Keyed { .. })
+    }
+}
+
+/// What one statement brought.
+#[derive(Debug, Default)]
+pub struct Taken {
+    pub(super) events: Vec<Claimed>,
+    pub(super) undecodable: Vec<Undecodable>,
+    pub(super) bytes: u64,
+    pub(super) last: Option<i64>,
+    pub(super) notes: Option<Notes>,
+    pub(super) seen: Option<Seen>,
+    pub(super) next_key: Option<(String, i64)>,
+}
+
+/// What a statement with a window looked at.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seen {
+    pub(super) last: i64,
+    pub(super) rows: usize,
+    pub(super) free: usize,
+    pub(super) parked: usize,
+}
+
+impl Taken {
+    /// Room for `rows` rows.
+    #[must_use]
+    pub fn with_capacity(rows: usize) -> Self {
+        Self {
+            events: Vec::with_capacity(rows),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a row. `lease_until` is the column of this name; a row without it is a note. `extra` is
+    /// the last column.
+    pub fn row(
+        &mut self,
+        request: &ClaimRequest,
+        step: &Step,
+        row: EventRow,
+        lease_until: Option<SystemTime>,
+        extra: i64,
+    ) {
+        let Some(lease_until) = lease_until else {
+            self.note(step, row, extra);
+            return;
+        };
+        if matches!(step, Step::Fresh { .. }) && self.notes.is_none() {
+            self.notes = Some(Notes::new(extra));
+        }
+        let (seq, size) = (row.seq, row.payload.len());
+        let lease = Duration::from_micros(micros(request.lease).unsigned_abs());
+        let now = lease_until.checked_sub(lease).unwrap_or(lease_until);
+        self.bytes += u64::try_from(size).unwrap_or(0);
+        self.last = self.last.max(Some(seq));
+        match row.claimed(request.token, now, extra == 1 && step.is_keyed()) {
+            Ok(claimed) => self.events.push(claimed),
+            Err(problem) => self.unreadable(request.token, seq, problem),
+        }
+    }
+
+    /// Adds a row that can't be read.
+    pub fn unreadable(&mut self, token: LeaseToken, seq: i64, problem: impl Into<String>) {
+        let lease = Lease::new(seq, token);
+        self.undecodable.push(Undecodable::new(lease, problem));
+        self.last = self.last.max(Some(seq));
+    }
+
+    fn note(&mut self, step: &Step, row: EventRow, extra: i64) {
+        let count = |value: i32| usize::try_from(value).unwrap_or(0);
+        if step.is_keyed() {
+            self.next_key = Some((row.destination, row.seq));
+        } else {
+            self.notes = Some(Notes::new(extra));
+            self.seen = Some(Seen {
+                last: row.seq,
+                rows: row.max_attempts.map_or(0, count),
+                free: count(row.replays),
+                parked: count(row.attempts),
+            });
+        }
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.events.len() + self.undecodable.len()
+    }
+}

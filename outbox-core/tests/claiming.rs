@@ -1,0 +1,247 @@
+//! The statements of a claim, counted on a table that a driver plays.
+#![expect(clippy::unwrap_used, reason = "a failure fails the test")]
+
+use std::cell::Cell;
+use std::num::NonZeroU32;
+use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime};
+
+use futures::FutureExt;
+use outbox_core::sql::{ClaimDriver, EventRow, LADDER, Notes, ScanState, Step, Taken, claim};
+use outbox_core::{Claim, ClaimRequest, DestinationFilter, Error, async_trait};
+
+/// A row of the played table: fresh or due, and whether its destination is left out of claims.
+#[derive(Clone, Copy)]
+struct Row {
+    seq: i64,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Table {
+    fresh: Vec<Row>,
+    due: Vec<Row>,
+    parked: usize,
+    next_due: i64,
+    statements: Vec<&'static str>,
+    widths: Vec<u32>,
+}
+
+impl Table {
+    fn of(rows: i64, closed: impl Fn(i64) -> bool) -> Self {
+        let row = |seq| Row {
+            seq,
+            closed: closed(seq),
+        };
+        Self {
+            fresh: (1..=rows).map(row).collect(),
+            ..Self::default()
+        }
+    }
+
+    fn notes(&self) -> i64 {
+        let bit = |set: bool, value| if set { value } else { 0 };
+        bit(!self.due.is_empty(), 1) + bit(self.parked > 0, 4) + 16 * self.next_due
+    }
+
+    fn window(&mut self, due: bool, from: i64, width: u32, most: i64) -> (Vec<i64>, EventRow) {
+        let rows = if due { &mut self.due } else { &mut self.fresh };
+        let width = usize::try_from(width).unwrap();
+        let seen: Vec<Row> = rows
+            .iter()
+            .copied()
+            .filter(|row| row.seq >= from)
+            .take(width)
+            .collect();
+        let free: Vec<i64> = seen.iter().filter(|r| !r.closed).map(|r| r.seq).collect();
+        let parked = seen.len() - free.len();
+        let taken: Vec<i64> = free
+            .iter()
+            .copied()
+            .take(usize::try_from(most).unwrap())
+            .collect();
+        let left = |row: &Row| !seen.iter().any(|s| s.seq == row.seq && s.closed);
+        rows.retain(|row| left(row) && !taken.contains(&row.seq));
+        self.parked += parked;
+        let count = |n: usize| i32::try_from(n).unwrap();
+        let mut note = EventRow::unreadable(seen.last().map_or(0, |row| row.seq));
+        note.max_attempts = Some(count(seen.len()));
+        note.replays = count(free.len());
+        note.attempts = count(parked);
+        (taken, note)
+    }
+}
+
+#[async_trait]
+impl ClaimDriver for Table {
+    async fn take(
+        &mut self,
+        request: &ClaimRequest,
+        step: &Step,
+        _: i64,
+        _: bool,
+    ) -> Result<Taken, Error> {
+        let mut taken = Taken::default();
+        let until = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
+        let notes = self.notes();
+        let (name, seqs, note) = match *step {
+            Step::Fresh { rung, seq } => {
+                let width = LADDER[rung];
+                let (seqs, _) = self.window(false, seq, width, i64::from(width));
+                ("fresh", seqs, None)
+            }
+            Step::FreshWindow { rung, rows, seq } => {
+                self.widths.push(LADDER[rung]);
+                let (seqs, note) = self.window(false, seq, LADDER[rung], rows);
+                ("fresh window", seqs, Some(note))
+            }
+            Step::DueWindow { rung, rows } => {
+                let (seqs, note) = self.window(true, 0, LADDER[rung], rows);
+                ("due window", seqs, Some(note))
+            }
+            Step::Parked { .. } => ("parked", Vec::new(), None),
+            Step::Keyed { .. } => ("keyed", Vec::new(), None),
+        };
+        self.statements.push(name);
+        for seq in seqs {
+            let row = EventRow::unreadable(seq);
+            taken.row(request, step, row, Some(until), notes);
+        }
+        if let Some(note) = note {
+            taken.row(request, step, note, None, notes);
+        }
+        Ok(taken)
+    }
+
+    async fn look(&mut self) -> Result<(Notes, i64), Error> {
+        self.statements.push("look");
+        Ok((Notes::new(self.notes()), 0))
+    }
+}
+
+thread_local! {
+    #[expect(clippy::disallowed_methods, reason = "an instant can only be made from the clock")]
+    static NOW: Cell<Instant> = Cell::new(Instant::now());
+}
+
+/// A millisecond later each time: what a statement takes.
+fn clock() -> Instant {
+    NOW.set(NOW.get() + Duration::from_millis(1));
+    NOW.get()
+}
+
+fn request(rows: u32) -> ClaimRequest {
+    ClaimRequest::new(NonZeroU32::new(rows).unwrap(), Duration::from_secs(60))
+}
+
+fn left_out(rows: u32) -> ClaimRequest {
+    let mut request = request(rows);
+    request.destinations = DestinationFilter::Except(vec!["closed".into()]);
+    request
+}
+
+/// A claim, and its statements.
+fn make(
+    table: &mut Table,
+    state: &Mutex<ScanState>,
+    request: &ClaimRequest,
+) -> (Claim, Vec<&'static str>) {
+    table.statements.clear();
+    let claim = claim(table, state, request, clock).now_or_never();
+    (claim.unwrap().unwrap(), table.statements.clone())
+}
+
+fn idle(table: &mut Table) -> Mutex<ScanState> {
+    let state = Mutex::default();
+    make(table, &state, &request(64));
+    state
+}
+
+#[test]
+fn an_idle_store_is_asked_one_statement_a_claim() {
+    let mut table = Table {
+        next_due: 5_000_000,
+        ..Table::default()
+    };
+    let state = idle(&mut table);
+    for _ in 0..3 {
+        let (claim, statements) = make(&mut table, &state, &request(64));
+        assert_eq!(statements, ["fresh window"]);
+        assert_eq!(claim.next_due, Some(Duration::from_secs(5)));
+    }
+}
+
+#[test]
+fn an_event_after_idling_comes_with_the_first_statement() {
+    let mut table = Table::default();
+    let state = idle(&mut table);
+    table.fresh = Table::of(1, |_| false).fresh;
+    let (claim, statements) = make(&mut table, &state, &request(64));
+    assert_eq!(
+        (
+            claim.events.len() + claim.undecodable.len(),
+            statements.len()
+        ),
+        (1, 1)
+    );
+}
+
+#[test]
+fn what_falls_due_while_idle_comes_with_the_claim_that_learns_of_it() {
+    let mut table = Table::default();
+    let state = idle(&mut table);
+    table.due = Table::of(1, |_| false).fresh;
+    let (claim, statements) = make(&mut table, &state, &request(64));
+    assert_eq!(claim.events.len() + claim.undecodable.len(), 1);
+    assert_eq!(statements, ["fresh window", "due window"]);
+}
+
+#[test]
+fn a_claim_of_any_size_from_a_backlog_is_one_statement() {
+    let mut table = Table::of(10_000, |_| false);
+    let state = Mutex::default();
+    // What the table has is not known yet.
+    make(&mut table, &state, &request(1));
+    for rows in [1, 2, 3, 6, 9, 14, 49, 126, 255, 499, 999, 1_499] {
+        let (claim, statements) = make(&mut table, &state, &request(rows));
+        let got = u32::try_from(claim.events.len() + claim.undecodable.len()).unwrap();
+        assert_eq!(statements, ["fresh"], "{rows}");
+        assert!(got <= rows && 3 * got >= 2 * rows, "{got} of {rows}");
+    }
+}
+
+#[test]
+fn a_claim_that_leaves_a_destination_out_looks_at_few_more_rows_than_it_takes() {
+    let mut table = Table::of(10_000, |seq| seq % 100 == 0);
+    let state = Mutex::default();
+    make(&mut table, &state, &left_out(100));
+    table.widths.clear();
+    let mut parked = 0;
+    for _ in 0..50 {
+        let (claim, statements) = make(&mut table, &state, &left_out(126));
+        assert!(claim.events.len() + claim.undecodable.len() >= 95);
+        parked += usize::from(statements.contains(&"parked"));
+    }
+    let widths = &table.widths;
+    assert!(widths.iter().all(|width| *width <= 100), "{widths:?}");
+    assert!(widths.len() <= 50 + parked && parked < 10, "{parked}");
+}
+
+#[test]
+fn a_long_backlog_that_is_left_out_is_parked_by_wide_windows() {
+    let mut table = Table::of(20_000, |seq| seq <= 10_000);
+    let state = Mutex::default();
+    let mut got = 0;
+    let mut statements = 0;
+    while got == 0 {
+        let (claim, made) = make(&mut table, &state, &left_out(10));
+        got = claim.events.len() + claim.undecodable.len();
+        statements += made.len();
+    }
+    assert_eq!(table.parked, 10_000);
+    assert!(statements < 30, "{statements}");
+    for _ in 0..5 {
+        make(&mut table, &state, &left_out(10));
+    }
+    assert!(table.widths.last() <= Some(&10), "{:?}", table.widths);
+}
