@@ -54,6 +54,22 @@ impl<'a> NewRow<'a> {
             ttl: event.expires_in.map(micros),
         }
     }
+
+    /// Whether it has a delay or a time to live.
+    #[must_use]
+    pub const fn is_timed(&self) -> bool {
+        self.delay.is_some() || self.ttl.is_some()
+    }
+}
+
+/// A column of many events that few events have; none where none has it.
+#[must_use]
+pub fn sparse<'a, T>(
+    rows: &'a [NewRow<'a>],
+    column: impl Fn(&'a NewRow<'a>) -> Option<T>,
+) -> Option<Vec<Option<T>>> {
+    let any = rows.iter().any(|row| column(row).is_some());
+    any.then(|| rows.iter().map(column).collect())
 }
 
 /// The events of a bulk enqueue, each de-duplication key once, cut into batches.

@@ -32,7 +32,7 @@ use std::time::Duration;
 use crate::{Error, ErrorKind};
 
 pub use claiming::{ClaimDriver, claim};
-pub use enqueuing::{Batches, NewRow, Winners};
+pub use enqueuing::{Batches, NewRow, Winners, sparse};
 pub use failure::{failure, id_taken};
 pub use json::{hex, json};
 pub use ladder::{LADDER, rung};

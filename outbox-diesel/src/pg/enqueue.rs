@@ -5,7 +5,7 @@ use diesel::deserialize;
 use diesel::pg::Pg;
 use diesel::row::Row;
 use diesel_async::AsyncConnectionCore;
-use outbox_core::sql::{Batches, NewRow, Winners};
+use outbox_core::sql::{Batches, NewRow, Winners, sparse};
 use outbox_core::{Enqueue, Enqueued, Error, EventId, NewEvent, async_trait};
 
 use super::PgStore;
@@ -108,7 +108,7 @@ impl PgStore {
     }
 
     fn one<'q>(&'q self, row: &'q NewRow<'q>) -> Statement<'q, Value<'q>> {
-        let values = vec![
+        let mut values = vec![
             Value::Uuid(Id(*row.id.as_bytes())),
             Value::Text(Some(row.event_type)),
             Value::Text(Some(row.destination)),
@@ -118,17 +118,22 @@ impl PgStore {
             Value::Text(row.aggregate_type),
             Value::Text(row.aggregate_id),
             Value::Text(row.headers.as_deref()),
-            Value::Text(row.dedup_key),
             Value::Integer(row.max_attempts),
-            Value::BigInt(row.delay),
-            Value::BigInt(row.ttl),
         ];
-        Statement::new(&self.sql.enqueue.one, values)
+        if !row.is_timed() {
+            return Statement::new(&self.sql.enqueue.one, values);
+        }
+        values.extend([Value::BigInt(row.delay), Value::BigInt(row.ttl)]);
+        Statement::new(&self.sql.enqueue.one_timed, values)
     }
 
     fn many<'q>(&'q self, rows: &'q [NewRow<'q>]) -> Statement<'q, Value<'q>> {
-        let texts = |column: fn(&'q NewRow<'q>) -> Option<&'q str>| {
-            Value::Texts(Some(rows.iter().map(column).collect()))
+        let texts =
+            |column: fn(&'q NewRow<'q>) -> Option<&'q str>| Value::Texts(sparse(rows, column));
+        let dedup_keys = sparse(rows, |row| row.dedup_key);
+        let text = match dedup_keys {
+            Some(_) => &self.sql.enqueue.many_first,
+            None => &self.sql.enqueue.many,
         };
         let ids = rows.iter().map(|row| Id(*row.id.as_bytes())).collect();
         let values = vec![
@@ -141,12 +146,12 @@ impl PgStore {
             texts(|row| row.aggregate_type),
             texts(|row| row.aggregate_id),
             texts(|row| row.headers.as_deref()),
-            texts(|row| row.dedup_key),
-            Value::MaybeIntegers(rows.iter().map(|row| row.max_attempts).collect()),
-            Value::MaybeBigInts(rows.iter().map(|row| row.delay).collect()),
-            Value::MaybeBigInts(rows.iter().map(|row| row.ttl).collect()),
+            Value::MaybeIntegers(sparse(rows, |row| row.max_attempts)),
+            Value::Texts(dedup_keys),
+            Value::MaybeBigInts(sparse(rows, |row| row.delay)),
+            Value::MaybeBigInts(sparse(rows, |row| row.ttl)),
         ];
-        Statement::new(&self.sql.enqueue.many, values)
+        Statement::new(text, values)
     }
 }
 

@@ -31,8 +31,8 @@ pub(crate) enum Value<'q> {
     BigInts(Option<&'q [i64]>),
     Texts(Option<Vec<Option<&'q str>>>),
     Uuids(Option<Vec<Id>>),
-    MaybeIntegers(Vec<Option<i32>>),
-    MaybeBigInts(Vec<Option<i64>>),
+    MaybeIntegers(Option<Vec<Option<i32>>>),
+    MaybeBigInts(Option<Vec<Option<i64>>>),
     ManyBytes(Vec<&'q [u8]>),
 }
 
@@ -67,8 +67,8 @@ impl Bind<Pg> for Value<'_> {
             Self::BigInts(all) => bind!(all => Nullable<Array<BigInt>>),
             Self::Texts(all) => bind!(all => Nullable<Array<Nullable<Text>>>),
             Self::Uuids(all) => bind!(all => Nullable<Array<Uuid>>),
-            Self::MaybeIntegers(all) => bind!(all => Array<Nullable<Integer>>),
-            Self::MaybeBigInts(all) => bind!(all => Array<Nullable<BigInt>>),
+            Self::MaybeIntegers(all) => bind!(all => Nullable<Array<Nullable<Integer>>>),
+            Self::MaybeBigInts(all) => bind!(all => Nullable<Array<Nullable<BigInt>>>),
             Self::ManyBytes(all) => bind!(all => Array<Binary>),
         }
     }

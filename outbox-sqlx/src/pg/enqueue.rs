@@ -1,6 +1,6 @@
 //! Enqueues in the caller's transaction.
 
-use outbox_core::sql::{Batches, NewRow, Winners};
+use outbox_core::sql::{Batches, NewRow, Winners, sparse};
 use outbox_core::{Enqueue, Enqueued, Error, EventId, NewEvent, async_trait};
 use sqlx::types::Uuid;
 use sqlx::{PgConnection, Row};
@@ -22,7 +22,13 @@ impl Enqueue<PgConnection> for PgStore {
             return Ok(answers.remove(0));
         }
         let row = NewRow::new(&event);
-        query(&self.sql.enqueue.one)
+        let sql = &self.sql.enqueue;
+        let text = if row.is_timed() {
+            &sql.one_timed
+        } else {
+            &sql.one
+        };
+        let mut insert = query(text)
             .bind(Uuid::from_bytes(*row.id.as_bytes()))
             .bind(row.event_type)
             .bind(row.destination)
@@ -31,11 +37,12 @@ impl Enqueue<PgConnection> for PgStore {
             .bind(row.content_type)
             .bind(row.aggregate_type)
             .bind(row.aggregate_id)
-            .bind(row.headers)
-            .bind(row.dedup_key)
-            .bind(row.max_attempts)
-            .bind(row.delay)
-            .bind(row.ttl)
+            .bind(row.headers.as_deref())
+            .bind(row.max_attempts);
+        if row.is_timed() {
+            insert = insert.bind(row.delay).bind(row.ttl);
+        }
+        insert
             .persistent(!self.in_transactions)
             .execute(conn)
             .await
@@ -80,20 +87,26 @@ impl PgStore {
         fn each<'a, T>(rows: &'a [NewRow<'a>], column: impl Fn(&'a NewRow<'a>) -> T) -> Vec<T> {
             rows.iter().map(column).collect()
         }
-        let found = query(&self.sql.enqueue.many)
+        let sql = &self.sql.enqueue;
+        let dedup_keys = sparse(rows, |row| row.dedup_key);
+        let text = match dedup_keys {
+            Some(_) => &sql.many_first,
+            None => &sql.many,
+        };
+        let found = query(text)
             .bind(each(rows, |row| Uuid::from_bytes(*row.id.as_bytes())))
             .bind(each(rows, |row| row.event_type))
             .bind(each(rows, |row| row.destination))
-            .bind(each(rows, |row| row.key))
+            .bind(sparse(rows, |row| row.key))
             .bind(each(rows, |row| row.payload))
             .bind(each(rows, |row| row.content_type))
-            .bind(each(rows, |row| row.aggregate_type))
-            .bind(each(rows, |row| row.aggregate_id))
-            .bind(each(rows, |row| row.headers.as_deref()))
-            .bind(each(rows, |row| row.dedup_key))
-            .bind(each(rows, |row| row.max_attempts))
-            .bind(each(rows, |row| row.delay))
-            .bind(each(rows, |row| row.ttl))
+            .bind(sparse(rows, |row| row.aggregate_type))
+            .bind(sparse(rows, |row| row.aggregate_id))
+            .bind(sparse(rows, |row| row.headers.as_deref()))
+            .bind(sparse(rows, |row| row.max_attempts))
+            .bind(dedup_keys)
+            .bind(sparse(rows, |row| row.delay))
+            .bind(sparse(rows, |row| row.ttl))
             .persistent(!self.in_transactions)
             .fetch_all(conn)
             .await
