@@ -45,7 +45,7 @@ impl EnqueueSql {
 /// Instants are the table's defaults, which cost less than the expressions of [`ONE_TIMED`].
 const ONE: &str = "INSERT INTO {events} (id, event_type, destination, key, payload, content_type,
     aggregate_type, aggregate_id, headers, max_attempts, shape)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, CASE WHEN $4 IS NULL THEN 0 ELSE 2 END)";
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, CASE WHEN $4::text IS NULL THEN 0 ELSE 2 END)";
 
 const ONE_TIMED: &str = "INSERT INTO {events} (id, event_type, destination, key, payload,
     content_type, aggregate_type, aggregate_id, headers, max_attempts, available_at, expires_at,
@@ -53,8 +53,8 @@ const ONE_TIMED: &str = "INSERT INTO {events} (id, event_type, destination, key,
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
     statement_timestamp() + COALESCE($11::bigint, 0) * interval '1 microsecond',
     statement_timestamp() + $12::bigint * interval '1 microsecond',
-    CASE WHEN $11 > 0 THEN CASE WHEN $4 IS NULL THEN 1 ELSE 4 END
-         ELSE CASE WHEN $4 IS NULL THEN 0 ELSE 2 END END)";
+    CASE WHEN $11::bigint > 0 THEN CASE WHEN $4::text IS NULL THEN 1 ELSE 4 END
+         ELSE CASE WHEN $4::text IS NULL THEN 0 ELSE 2 END END)";
 
 /// Set-returning functions in the list of columns: in `FROM`, each array would be copied first.
 const INPUT: &str = "
