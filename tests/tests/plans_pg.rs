@@ -1,0 +1,153 @@
+//! How PostgreSQL carries out claims beside a million rows: the plans that the server's log tells,
+//! those within functions included.
+
+use std::fs;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use outbox_core::{
+    ClaimRequest, DestinationFilter, Hold, OutboxStore, Outcome, Retention, Settlement,
+};
+use outbox_sqlx::PgStore;
+use outbox_sqlx::sqlx::postgres::PgPoolOptions;
+use outbox_sqlx::sqlx::{self, PgPool};
+use serde_json::Value;
+use tests::PgServer;
+
+const BATCH: u32 = 100;
+/// The most rows that a step of a claim of 100 may touch: it looks at a thousand at most, or at 50
+/// keys.
+const TOUCHED: f64 = 5_000.0;
+/// A quarter each fresh, due, keyed and parked, for ten destinations.
+const FILL: &str = "INSERT INTO outbox_events (id, event_type, destination, key, payload, shape)
+    SELECT gen_random_uuid(), 'T', 'd' || n / 4 % 10,
+        CASE WHEN n % 4 = 2 THEN (n / 4 % 10000)::text END,
+        decode(repeat('ab', 200), 'hex'), n % 4
+    FROM generate_series(1, 1000000) n";
+
+/// A server that logs the plan of every statement on new connections to the database.
+fn server() -> (PgServer, String) {
+    let server = PgServer::start_with(&[
+        "shared_preload_libraries=auto_explain",
+        "auto_explain.log_analyze=on",
+        "auto_explain.log_nested_statements=on",
+        "auto_explain.log_format=json",
+        "shared_buffers=256MB",
+        "max_wal_size=4GB",
+    ]);
+    let url = server.create_database();
+    (server, url)
+}
+
+/// One connection, so that what it does is told as soon as it is asked.
+async fn store(url: &str) -> PgStore {
+    let pool = PgPoolOptions::new().max_connections(1).connect(url).await;
+    PgStore::new(pool.expect("connected")).retention(Retention::DeleteAtOnce)
+}
+
+/// Claims a few times, often enough that plans become generic, and settles; returns how many events
+/// came.
+async fn drain(store: &PgStore, destinations: DestinationFilter) -> usize {
+    let rows = NonZeroU32::new(BATCH).expect("rows");
+    let mut request = ClaimRequest::new(rows, Duration::from_secs(60));
+    request.destinations = destinations;
+    let mut taken = 0;
+    for _ in 0..12 {
+        request.token = outbox_core::LeaseToken::new();
+        let claim = store.claim(&request).await.expect("claimed");
+        let published: Vec<Settlement> = claim
+            .events
+            .iter()
+            .map(|one| Settlement::new(one.lease, Outcome::Published))
+            .collect();
+        taken += published.len();
+        store.settle(&published).await.expect("settled");
+    }
+    taken
+}
+
+/// Rows updated, those heap-only, scans of the whole table.
+async fn counters(pool: &PgPool) -> (i64, i64, i64) {
+    let mut conn = pool.acquire().await.expect("acquired");
+    // Since version 15 only; earlier ones tell it by themselves, half a second later.
+    let _ = sqlx::query("SELECT pg_stat_force_next_flush()")
+        .execute(&mut *conn)
+        .await;
+    sqlx::query_as(
+        "SELECT n_tup_upd, n_tup_hot_upd, seq_scan FROM pg_stat_user_tables
+         WHERE relname = 'outbox_events'",
+    )
+    .fetch_one(&mut *conn)
+    .await
+    .expect("counters")
+}
+
+/// The plans that the log holds.
+fn plans(server: &PgServer) -> Vec<Value> {
+    let log = fs::read_to_string(server.socket_dir().join("log")).expect("a log");
+    let texts = log.split(" plan:\n").skip(1).map(|text| {
+        let lines = text.lines().take_while(|line| line.starts_with('\t'));
+        lines.collect::<String>()
+    });
+    texts
+        .map(|text| serde_json::from_str(&text).expect("a plan"))
+        .collect()
+}
+
+/// Every step of a plan.
+fn steps(plan: &Value) -> Vec<&Value> {
+    let below = plan["Plans"].as_array().into_iter().flatten();
+    std::iter::once(plan).chain(below.flat_map(steps)).collect()
+}
+
+#[tokio::test]
+async fn claims_beside_a_million_rows_touch_few_and_find_them_by_index() {
+    let (server, url) = server();
+    let database = url.rsplit('/').next().expect("a name");
+    store(&url).await.migrate().await.expect("migrated");
+    server.sql(database, FILL);
+    server.sql(database, "ANALYZE");
+    server.sql(
+        "postgres",
+        &format!("ALTER DATABASE {database} SET auto_explain.log_min_duration = 0"),
+    );
+
+    let store = store(&url).await;
+    let before = counters(store.pool()).await;
+    assert!(drain(&store, DestinationFilter::All).await >= 1_000);
+    let after = counters(store.pool()).await;
+    let (updated, heap_only) = (after.0 - before.0, after.1 - before.1);
+    assert!(updated >= 1_000, "{updated}");
+    assert_eq!(updated, heap_only, "claims write to an index");
+    let hold = Hold::Disabled {
+        reason: "a test".to_owned(),
+    };
+    store.hold("d1", hold).await.expect("held");
+    assert!(drain(&store, DestinationFilter::All).await >= 1_000);
+    let except = DestinationFilter::Except(vec!["d2".to_owned(), "d3".to_owned()]);
+    assert!(drain(&store, except).await >= 1_000);
+    let after = counters(store.pool()).await;
+    assert_eq!(before.2, after.2, "the table was scanned");
+
+    let mut indexes = Vec::new();
+    for plan in plans(&server) {
+        for step in steps(&plan["Plan"]) {
+            let times = step["Actual Loops"].as_f64().unwrap_or(0.0);
+            let rows = |name: &str| step[name].as_f64().unwrap_or(0.0) * times;
+            let touched = rows("Actual Rows") + rows("Rows Removed by Filter");
+            assert!(touched <= TOUCHED, "{touched} rows in one step of {plan:#}");
+            let kind = step["Node Type"].as_str().unwrap_or_default();
+            if step["Relation Name"] == "outbox_events" {
+                let good = ["Index Scan", "Index Only Scan", "Tid Scan", "ModifyTable"];
+                assert!(good.contains(&kind), "{kind} in {plan:#}");
+            }
+            if let Some(index) = step["Index Name"].as_str() {
+                indexes.push(index.to_owned());
+            }
+        }
+    }
+    for shape in ["fresh", "due", "keyed", "parked"] {
+        let index = format!("outbox_events_{shape}");
+        assert!(indexes.contains(&index), "nothing went by {index}");
+    }
+}
