@@ -102,7 +102,7 @@ const PRUNE_DEAD: &str = "WITH picked AS MATERIALIZED (
     LIMIT $2
     FOR UPDATE SKIP LOCKED
 ), gone AS (
-    DELETE FROM {dead} d USING picked p WHERE d.seq = p.seq
+    DELETE FROM {dead} d WHERE d.seq = ANY (ARRAY(SELECT seq FROM picked))
     RETURNING d.seq, d.destination, d.key
 ), :unblock
 SELECT count(*) FROM gone";
