@@ -191,6 +191,8 @@ macro_rules! __conformance_cases {
                 is_not_overtaken_by_a_filter_of_types
                 is_kept_where_the_limit_of_bytes_cuts_a_run
                 takes_in_a_late_commit_by_its_number
+                lets_one_run_be_in_flight_however_many_events_come_back_before_it
+                lets_one_run_be_in_flight_however_many_late_commits_come_before_it
                 is_kept_under_contention
                 survives_a_stale_relay
             }

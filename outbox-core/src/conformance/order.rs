@@ -11,8 +11,8 @@ use super::kit::{
     retry, settle, sorted_names, stats, take, take_as, take_one,
 };
 use crate::{
-    Claimed, DeadHeadPolicy, DestinationFilter, Destinations, LeaseStatus, NewEvent, OutboxStore,
-    Outcome, Settlement,
+    Claimed, DeadHeadPolicy, DeadLetterFilter, DeadLetters, DestinationFilter, Destinations,
+    LeaseStatus, NewEvent, OutboxStore, Outcome, Replay, Settlement,
 };
 
 fn keyed(names: &[&str]) -> Vec<NewEvent> {
@@ -271,6 +271,84 @@ pub async fn takes_in_a_late_commit_by_its_number<H: Harness>(h: &Arc<H>) {
     nothing_is_due(&**h).await;
     end(&**h, &head, retry(Duration::ZERO)).await;
     assert_eq!(drain(&**h, 3).await, ["late", "a", "b"]);
+}
+
+/// More than a claim reads of a key.
+const MANY: usize = 60;
+
+async fn no_second_run_begins<H: Harness>(h: &Arc<H>) {
+    for rows in [1, 2, 100] {
+        nothing_is_due_for(&**h, &request(rows)).await;
+    }
+}
+
+/// The dead letters of a key are replayed while a run of it is in flight.
+pub async fn lets_one_run_be_in_flight_however_many_events_come_back_before_it<H: Harness>(
+    h: &Arc<H>,
+) {
+    let key = |name: String| event(&name).key("k");
+    for waiting in [0, 2 * MANY] {
+        let dead_ones: Vec<NewEvent> = (0..MANY).map(|n| key(format!("{n:03}"))).collect();
+        put(&**h, dead_ones).await;
+        let mut buried = 0;
+        while buried < MANY {
+            for claimed in &take(&**h, 1).await {
+                end(&**h, claimed, dead()).await;
+                buried += 1;
+            }
+        }
+        put(&**h, keyed(&["a", "b"])).await;
+        let behind: Vec<NewEvent> = (0..waiting).map(|n| key(format!("c{n:03}"))).collect();
+        put(&**h, behind).await;
+        let run = take(&**h, 2).await;
+        assert_eq!(names(&run), ["a", "b"]);
+        let all = Replay::new(DeadLetterFilter::all());
+        let replayed = h.store().replay(&all).await;
+        assert_eq!(replayed.must("replay"), 60, "all come back");
+
+        no_second_run_begins(h).await;
+        let extended = h.store().extend(&leases(&run), 2 * LEASE).await;
+        assert_eq!(extended.must("extend"), [LeaseStatus::Ours; 2]);
+        h.advance(OVER_LEASE).await;
+        no_second_run_begins(h).await;
+        end(&**h, &run[0], retry(Duration::ZERO)).await;
+        no_second_run_begins(h).await;
+        if waiting == 0 {
+            end(&**h, &run[1], Outcome::Release).await;
+        } else {
+            h.advance(OVER_LEASE).await;
+        }
+        let order = drain(&**h, 7).await;
+        assert_eq!(order.len(), MANY + 2 + waiting);
+        assert!(
+            order[..MANY].is_sorted() && order[MANY..].is_sorted() && order[MANY] == "a",
+            "{order:?}"
+        );
+    }
+}
+
+/// A transaction that began to enqueue before a run was claimed commits while it is in flight.
+pub async fn lets_one_run_be_in_flight_however_many_late_commits_come_before_it<H: Harness>(
+    h: &Arc<H>,
+) {
+    if !h.capabilities().concurrent_transactions {
+        return;
+    }
+    let mut late = h.begin().await;
+    let events: Vec<NewEvent> = (0..MANY)
+        .map(|n| event(&format!("{n:03}")).key("k"))
+        .collect();
+    h.enqueue_all(&mut late, events).await.must("enqueue");
+    put(&**h, keyed(&["a", "b"])).await;
+    let run = take(&**h, 2).await;
+    h.commit(late).await;
+    no_second_run_begins(h).await;
+    publish(&**h, &run[..1]).await;
+    no_second_run_begins(h).await;
+    publish(&**h, &run[1..]).await;
+    let order = drain(&**h, 7).await;
+    assert_eq!(order.len(), MANY);
+    assert!(order.is_sorted(), "{order:?}");
 }
 
 /// Workers claim, deliver, retry, give back and crash; no two of them ever hold one key, and each

@@ -87,7 +87,7 @@ struct Run<'a, D> {
     learned: bool,
     /// Whether the last window was filled: more rows follow.
     more: bool,
-    /// Whether more windows wait to be looked through.
+    /// Whether a claim that follows at once would find more.
     unfinished: bool,
 }
 
@@ -296,6 +296,7 @@ impl<D: ClaimDriver> Run<'_, D> {
         if let Some(next) = taken.next_key.take() {
             lock(self.state).keyed_after = next;
         }
+        self.unfinished |= taken.unfinished;
         Ok(self.keep(taken))
     }
 

@@ -64,6 +64,7 @@ pub struct Taken {
     pub(super) notes: Option<Notes>,
     pub(super) seen: Option<Seen>,
     pub(super) next_key: Option<(String, i64)>,
+    pub(super) unfinished: bool,
 }
 
 /// What a statement with a window looked at.
@@ -124,6 +125,7 @@ impl Taken {
         let count = |value: i32| usize::try_from(value).unwrap_or(0);
         if step.is_keyed() {
             self.next_key = Some((row.destination, row.seq));
+            self.unfinished = row.attempts > 0;
         } else {
             self.notes = Some(Notes::new(extra));
             self.seen = Some(Seen {

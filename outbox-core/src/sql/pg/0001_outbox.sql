@@ -39,7 +39,8 @@ CREATE TABLE {events} (
 );
 CREATE INDEX {~events_fresh} ON {events} (seq) WHERE shape = 0;
 CREATE INDEX {~events_due} ON {events} (available_at, seq) WHERE shape = 1;
-CREATE INDEX {~events_keyed} ON {events} (destination, khash, seq) WHERE key IS NOT NULL;
+CREATE INDEX {~events_keyed} ON {events} ((khash >> 58), destination, khash, seq)
+    WHERE key IS NOT NULL;
 CREATE INDEX {~events_parked} ON {events} (destination, seq) WHERE shape = 3;
 CREATE INDEX {~events_later} ON {events} (available_at, seq) WHERE shape = 4;
 
@@ -133,4 +134,20 @@ CREATE TABLE {blocked} (
     seq bigint NOT NULL,
     since timestamptz NOT NULL,
     CONSTRAINT {~blocked_pk} PRIMARY KEY (destination, key)
+);
+
+-- Keys with many events: only rows with first_seq <= seq <= last_seq can be under a lease. A key of
+-- which a claim saw all events has no row here.
+CREATE TABLE {runs} (
+    destination text COLLATE "C" NOT NULL,
+    khash bigint NOT NULL,
+    first_seq bigint NOT NULL,
+    last_seq bigint NOT NULL,
+    CONSTRAINT {~runs_pk} PRIMARY KEY (destination, khash)
+) WITH (
+    fillfactor = 50,
+    vacuum_truncate = off,
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 1
 );

@@ -27,7 +27,8 @@ pub struct ClaimSql {
     pub parked: Vec<Sql>,
     /// Runs of keys. `$1` to `$4` as `fresh`, `$5` most rows, `$6` destination and `$7` hash of the
     /// key to start after, `$8` to `$10` the filters. The last column is 1 where a dead event blocks
-    /// its key. The note: `destination` and `seq` are `$6` and `$7` of the next claim.
+    /// its key. The note: `destination` and `seq` are `$6` and `$7` of the next claim, which should
+    /// follow at once where `attempts` is 1.
     pub keyed: Sql,
     /// No claim: [`Notes`](crate::sql::Notes), then the last `seq` that was given out.
     pub look: Sql,
@@ -65,7 +66,7 @@ const NOTES: &str = "(
     SELECT ((SELECT 1 FROM {events} WHERE shape = 1 AND available_at <= now()
              ORDER BY available_at, seq LIMIT 1) IS NOT NULL)::integer
         + ((SELECT 1 FROM {events} WHERE key IS NOT NULL
-             ORDER BY destination, khash, seq LIMIT 1) IS NOT NULL)::integer * 2
+             ORDER BY khash >> 58, destination, khash, seq LIMIT 1) IS NOT NULL)::integer * 2
         + ((SELECT 1 FROM {events} WHERE shape = 3
              ORDER BY destination, seq LIMIT 1) IS NOT NULL)::integer * 4
         + EXISTS (SELECT FROM {destinations} WHERE hold_until > now())::integer * 8

@@ -1,44 +1,76 @@
 -- Claims runs of keys, from the key after (p_destination, p_khash) on and round once.
 --
--- Each pass is three statements, and each statement of a VOLATILE function has a snapshot of its own
--- under READ COMMITTED: candidates; their guards (advisory locks, kept until commit); then, in a
--- snapshot that is taken while the guards are held, the state of each key, and the update.
+-- A lane is what has one destination and one hash of the key. Lanes lie in 64 stripes, by the top
+-- bits of the hash, and the index has them by stripe, destination and hash. A pass takes the guards
+-- of a few stripes (advisory locks, kept until commit; nobody waits for one), and only then reads:
+-- each statement of a VOLATILE function has a snapshot of its own under READ COMMITTED.
+--
+-- A run begins only where no row of the lane is under a lease. Of a lane that was seen to its end,
+-- this is plain. Of a longer one, {runs} tells where its leases can be.
+--
 -- One row more than the claimed ones is returned: shape -1, with the key that the next call starts
--- after, and in attempts 1 where keys were left that could not be looked at.
+-- after, and in attempts 1 where the next call should follow at once.
 CREATE FUNCTION {claim_keyed_v1}(
     p_token uuid, p_lease interval, p_rows integer, p_bytes bigint, p_first boolean,
     p_destination text, p_khash bigint,
     p_types text[], p_only text[], p_except text[])
 RETURNS SETOF {events}
 LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off
+SET enable_hashagg = off
 SET enable_hashjoin = off
 SET enable_mergejoin = off
+SET enable_sort = off
 SET jit = off
 AS $claim_keyed$
 #variable_conflict use_column
 DECLARE
     v_class CONSTANT integer := '{events}'::regclass::oid::bigint::bit(32)::integer;
+    -- Rows of one lane that a claim takes while there are others; read at once.
+    v_chunk CONSTANT integer := greatest(4, p_rows / 8);
     v_out text[];
-    v_pass integer := 0;
-    v_budget integer := 1000;
+    -- The place behind which the walk goes on.
+    v_d text := p_destination;
+    v_k bigint := p_khash;
+    v_before_d text;
+    v_before_k bigint;
+    -- Whether this is the last round, and where that ends.
+    v_wrapped boolean := p_khash = -9223372036854775808 AND p_destination = '';
+    v_end bigint := CASE WHEN v_wrapped THEN 31 ELSE p_khash >> 58 END;
+    -- The guarded stripes, and how many the next pass guards.
+    v_lo bigint;
+    v_hi bigint;
+    v_stripes integer := 4;
+    -- What is left: rows and bytes to claim, lanes to look at, rows to look through for a lease.
     v_rows integer := p_rows;
     v_bytes bigint := p_bytes;
-    v_wrapped boolean := p_destination = '';
-    v_from_d text := p_destination;
-    v_from_k bigint := p_khash;
-    v_last_d text;
-    v_last_k bigint;
-    v_steps integer;
-    v_found integer;
-    v_target integer;
-    v_d text[];
-    v_key text[];
-    v_k bigint[];
-    v_guards integer[];
-    v_tids tid[];
+    v_lanes integer := 1000;
+    v_search integer := 100000;
+    v_unfinished boolean := false;
+    v_seen integer;
+    v_whole boolean;
+    v_full boolean;
+    v_share integer;
+    v_count bigint;
+    v_lease bigint;
+    v_stale bigint;
+    v_last bigint;
+    v_from bigint;
+    v_to bigint;
     v_size bigint;
+    v_run tid[];
+    v_tids tid[];
+    -- Lanes that were not seen to their end and have a run now; lanes that were, and have a record.
+    v_long_d text[];
+    v_long_k bigint[];
+    v_long_first bigint[];
+    v_long_last bigint[];
+    v_long_more boolean[];
+    v_short_d text[];
+    v_short_k bigint[];
+    v_lane record;
     v_note {events};
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -49,122 +81,256 @@ BEGIN
     v_out := COALESCE(p_except, '{}') || ARRAY(
         SELECT destination FROM {destinations} WHERE hold_until > now());
 
-    WHILE v_rows > 0 AND v_bytes > 0 AND v_budget > 0 AND v_pass < 8 LOOP
-        v_pass := v_pass + 1;
-        v_target := (v_rows + 1) / 2;
-
-        -- Candidates: one step of the index for each key, or for each destination that is left out.
-        WITH RECURSIVE walk AS (
-            SELECT v_from_d COLLATE "C" AS destination, v_from_k AS khash, NULL::text COLLATE "C" AS key,
-                   true AS admitted, false AS ready, 0 AS step, 0 AS found
-            UNION ALL
-            SELECT n.destination, n.khash, n.key, n.admitted, n.ready, w.step + 1,
-                   w.found + n.ready::integer
-            FROM walk w CROSS JOIN LATERAL (
-                SELECT x.destination, x.khash, x.key, x.admitted,
-                       x.admitted AND x.available_at <= now()
-                       AND (x.lease_until IS NULL OR x.lease_until <= now()) AS ready
-                FROM (
-                    SELECT e.destination, e.khash, e.key, e.available_at, e.lease_until,
-                           e.destination <> ALL (v_out)
-                           AND (p_only IS NULL OR e.destination = ANY (p_only)) AS admitted
-                    FROM {events} e
-                    WHERE e.key IS NOT NULL
-                      AND (e.destination, e.khash) > (
-                          w.destination,
-                          CASE WHEN w.admitted THEN w.khash ELSE 9223372036854775807 END)
-                    ORDER BY e.destination, e.khash, e.seq
-                    LIMIT 1
-                ) x
-                WHERE NOT v_wrapped OR p_destination = ''
-                   OR (x.destination, x.khash) <= (p_destination, p_khash)
-            ) n
-            WHERE w.step < v_budget AND w.found < v_target
-        )
-        SELECT array_agg(destination ORDER BY step) FILTER (WHERE ready),
-               array_agg(khash ORDER BY step) FILTER (WHERE ready),
-               array_agg(key ORDER BY step) FILTER (WHERE ready),
-               max(step), max(found),
-               (array_agg(destination ORDER BY step DESC))[1],
-               (array_agg(khash ORDER BY step DESC))[1]
-        INTO v_d, v_k, v_key, v_steps, v_found, v_last_d, v_last_k
-        FROM walk;
-        v_from_d := v_last_d;
-        v_from_k := v_last_k;
-
-        IF v_d IS NOT NULL THEN
-            -- Guards: 64 of them, so that no claim fills the lock table. Nobody waits for one.
-            SELECT array_agg(b) INTO v_guards
-            FROM (SELECT DISTINCT ((k >> 58) & 63)::integer AS b FROM unnest(v_k) AS k ORDER BY 1) g
-            WHERE pg_try_advisory_xact_lock(v_class, b);
-
-            -- Runs: the rows of each key from its head, while they can be taken; none where a row
-            -- near the front is under a lease. First rows first, so that keys share the limits.
-            WITH runs AS MATERIALIZED (
-                SELECT r.tid, r.rank, c.ord, r.size
-                FROM unnest(v_d, v_k, v_key) WITH ORDINALITY AS c(destination, khash, key, ord)
-                CROSS JOIN LATERAL (
-                    SELECT x.tid, x.rank, x.size,
-                           bool_and(x.due) OVER (ORDER BY x.rank) AS due,
-                           bool_or(x.leased) OVER () AS leased
-                    FROM (
-                        SELECT e.ctid AS tid, octet_length(e.payload) AS size,
-                               row_number() OVER (ORDER BY e.seq) AS rank,
-                               COALESCE(e.lease_until > now(), false) AS leased,
-                               e.available_at <= now()
-                               AND (p_types IS NULL OR e.event_type = ANY (p_types)) AS due
-                        FROM {events} e
-                        WHERE e.key IS NOT NULL
-                          AND e.destination = c.destination AND e.khash = c.khash
-                        ORDER BY e.seq
-                        LIMIT greatest(4, 2 * v_rows / cardinality(v_d)) + 16
-                    ) x
-                ) r
-                WHERE ((c.khash >> 58) & 63)::integer = ANY (v_guards)
-                  AND NOT EXISTS (SELECT FROM {blocked} b
-                      WHERE b.destination = c.destination AND b.key = c.key)
-                  AND r.due AND NOT r.leased
-            ), chosen AS MATERIALIZED (
-                SELECT tid, rank, ord, size FROM (
-                    SELECT tid, rank, ord, size,
-                           row_number() OVER w AS nth, sum(size) OVER w AS total
-                    FROM runs WINDOW w AS (ORDER BY rank, ord ROWS UNBOUNDED PRECEDING)
-                ) s
-                WHERE nth <= v_rows AND (total <= v_bytes OR nth = 1 AND p_first AND v_rows = p_rows)
-            ), locked AS MATERIALIZED (
-                -- A row that a late settle holds ends its run here.
-                SELECT e.ctid AS tid, c.rank, c.ord, c.size
-                FROM chosen c JOIN {events} e ON e.ctid = c.tid
-                WHERE e.available_at <= now()
-                  AND (e.lease_until IS NULL OR e.lease_until <= now())
-                ORDER BY c.ord, c.rank
-                FOR UPDATE OF e SKIP LOCKED
-            )
-            SELECT array_agg(tid), COALESCE(sum(size), 0) INTO v_tids, v_size
-            FROM (SELECT tid, size, rank,
-                         row_number() OVER (PARTITION BY ord ORDER BY rank) AS nth
-                  FROM locked) s
-            WHERE nth = rank;
-
-            IF v_tids IS NOT NULL THEN
-                RETURN QUERY
-                    UPDATE {events} e
-                    SET attempts = e.attempts + 1, lease_token = p_token,
-                        lease_until = now() + p_lease
-                    WHERE e.ctid = ANY (v_tids)
-                    RETURNING e.*;
-                v_rows := v_rows - cardinality(v_tids);
-                v_bytes := v_bytes - v_size;
+    WHILE v_rows > 0 AND v_bytes > 0 AND v_lanes > 0 LOOP
+        v_lo := v_k >> 58;
+        IF v_stripes > 4 THEN
+            -- The next stripe that has rows.
+            SELECT e.khash >> 58 INTO v_lo
+            FROM {events} e
+            WHERE e.key IS NOT NULL
+              AND (e.khash >> 58, e.destination, e.khash) > (v_k >> 58, v_d, v_k)
+            ORDER BY e.khash >> 58, e.destination, e.khash, e.seq
+            LIMIT 1;
+            EXIT WHEN v_wrapped AND (v_lo IS NULL OR v_lo > v_end);
+            IF v_lo IS NULL THEN
+                v_wrapped := true;
+                v_d := '';
+                v_k := -9223372036854775808;
+                CONTINUE;
+            END IF;
+            IF v_lo > v_k >> 58 THEN
+                v_d := '';
+                v_k := v_lo << 58;
             END IF;
         END IF;
+        v_hi := v_lo - 1;
+        WHILE v_hi < 31 AND v_hi < v_lo + v_stripes - 1
+              AND pg_try_advisory_xact_lock(v_class, (v_hi + 1)::integer) LOOP
+            v_hi := v_hi + 1;
+        END LOOP;
+        v_stripes := least(v_stripes * 4, 64);
 
-        IF v_steps < v_budget AND v_found < v_target THEN
-            EXIT WHEN v_wrapped;
-            v_wrapped := true;
-            v_from_d := '';
-            v_from_k := -9223372036854775808;
+        v_tids := '{}';
+        v_long_d := '{}';
+        v_long_k := '{}';
+        v_long_first := '{}';
+        v_long_last := '{}';
+        v_long_more := '{}';
+        v_short_d := '{}';
+        v_short_k := '{}';
+
+        v_full := v_hi >= v_lo;
+        WHILE v_full AND v_rows > 0 AND v_bytes > 0 AND v_lanes > 0 LOOP
+            v_seen := 0;
+            v_full := false;
+            FOR v_lane IN
+                SELECT x.destination, x.khash, x.n, x.tids, x.seqs, x.size, x.held, x.stale, x.cut,
+                    m.first_seq, m.last_seq,
+                    EXISTS (SELECT FROM {blocked} b
+                        WHERE b.destination = x.destination AND b.key IN (x.low, x.high)) AS blocked
+                FROM (
+                    SELECT stripe, destination, khash, count(*)::integer AS n, array_agg(tid) AS tids,
+                        array_agg(seq) AS seqs, sum(size) AS size,
+                        min(key) AS low, max(key) AS high,
+                        bool_or(leased) AS held, bool_or(stale) AS stale,
+                        min(seq) FILTER (WHERE NOT due) AS cut
+                    FROM (
+                        SELECT e.khash >> 58 AS stripe, e.destination, e.khash, e.key, e.seq, e.ctid AS tid,
+                            octet_length(e.payload) AS size,
+                            e.lease_until > now() AS leased, e.lease_token IS NOT NULL AS stale,
+                            e.available_at <= now()
+                            AND (p_types IS NULL OR e.event_type = ANY (p_types)) AS due
+                        FROM {events} e
+                        WHERE e.key IS NOT NULL
+                          AND (e.khash >> 58, e.destination, e.khash) > (v_k >> 58, v_d, v_k)
+                          AND e.khash >> 58 <= v_hi
+                        ORDER BY e.khash >> 58, e.destination, e.khash, e.seq
+                        LIMIT v_chunk + 1
+                    ) r
+                    GROUP BY stripe, destination, khash
+                ) x
+                LEFT JOIN {runs} m ON m.destination = x.destination AND m.khash = x.khash
+                ORDER BY x.stripe, x.destination, x.khash
+            LOOP
+                v_seen := v_seen + v_lane.n;
+                v_whole := v_seen <= v_chunk;
+                IF NOT v_whole THEN
+                    v_full := true;
+                    -- Cut by the chunk: the next one begins with it.
+                    EXIT WHEN v_lane.n <= v_chunk;
+                END IF;
+                v_before_d := v_d;
+                v_before_k := v_k;
+                v_d := v_lane.destination;
+                v_k := v_lane.khash;
+                v_lanes := v_lanes - 1;
+                IF v_d = ANY (v_out) OR NOT v_d = ANY (p_only) THEN
+                    -- Past the destination's lanes of this stripe.
+                    v_k := v_k | 288230376151711743;
+                    v_full := true;
+                    EXIT;
+                END IF;
+                CONTINUE WHEN v_lane.held OR v_lane.blocked OR v_lane.cut = v_lane.seqs[1];
+
+                v_stale := CASE WHEN v_lane.stale THEN v_lane.seqs[v_lane.n] END;
+                IF NOT v_whole AND (v_lane.last_seq IS NULL OR v_lane.seqs[v_lane.n] < v_lane.last_seq) THEN
+                    v_from := greatest(v_lane.seqs[v_lane.n] + 1, v_lane.first_seq);
+                    v_to := COALESCE(v_lane.last_seq, 9223372036854775807);
+                    SELECT count(*), max(seq), min(seq) FILTER (WHERE leased),
+                        COALESCE(max(seq) FILTER (WHERE stale), v_stale)
+                    INTO v_count, v_last, v_lease, v_stale
+                    FROM (
+                        SELECT e.seq, e.lease_until > now() AS leased,
+                            e.lease_token IS NOT NULL AS stale
+                        FROM {events} e
+                        WHERE e.key IS NOT NULL AND e.khash >> 58 = v_k >> 58
+                          AND e.destination = v_d AND e.khash = v_k
+                          AND e.seq BETWEEN v_from AND v_to
+                        ORDER BY e.khash >> 58, e.destination, e.khash, e.seq
+                        LIMIT v_search
+                    ) s;
+                    IF v_lease IS NOT NULL OR v_count = v_search THEN
+                        v_unfinished := v_unfinished OR v_lease IS NULL;
+                        IF v_count > 100 THEN
+                            INSERT INTO {runs} (destination, khash, first_seq, last_seq)
+                            VALUES (v_d, v_k, COALESCE(v_lease, v_last + 1), v_to)
+                            ON CONFLICT (destination, khash) DO UPDATE
+                            SET first_seq = EXCLUDED.first_seq, last_seq = EXCLUDED.last_seq;
+                        END IF;
+                        v_search := greatest(v_search - v_count, 0);
+                        CONTINUE;
+                    END IF;
+                    v_search := v_search - v_count;
+                END IF;
+
+                v_count := least(v_lane.n, v_chunk, v_rows);
+                v_run := v_lane.tids[1:v_count];
+                v_size := v_lane.size;
+                v_last := v_lane.seqs[v_count];
+                IF v_lane.cut IS NOT NULL OR v_lane.stale OR v_size > v_bytes THEN
+                    -- The rows that can be taken, up to the first that can't. A row that a late settle
+                    -- holds can't.
+                    SELECT array_agg(tid ORDER BY ord) FILTER (WHERE fits), sum(size) FILTER (WHERE fits),
+                        max(seq) FILTER (WHERE fits), count(*)
+                    INTO v_run, v_size, v_last, v_count
+                    FROM (
+                        SELECT tid, seq, size, ord, row_number() OVER w AS nth,
+                            sum(size) OVER w <= v_bytes
+                            OR ord = 1 AND p_first AND v_rows = p_rows AS fits
+                        FROM (
+                            SELECT e.ctid AS tid, e.seq, octet_length(e.payload) AS size, u.ord
+                            FROM unnest(v_run) WITH ORDINALITY AS u(tid, ord)
+                            JOIN {events} e ON e.ctid = u.tid
+                            WHERE e.available_at <= now()
+                              AND (p_types IS NULL OR e.event_type = ANY (p_types))
+                              AND (e.lease_until IS NULL OR e.lease_until <= now())
+                            ORDER BY u.ord
+                            FOR UPDATE OF e SKIP LOCKED
+                        ) l
+                        WINDOW w AS (ORDER BY ord ROWS UNBOUNDED PRECEDING)
+                    ) s
+                    WHERE nth = ord;
+                    IF v_run IS NULL THEN
+                        CONTINUE WHEN v_count = 0;
+                        -- No room for its head: the next claim begins with it.
+                        v_bytes := 0;
+                        v_d := v_before_d;
+                        v_k := v_before_k;
+                        EXIT;
+                    END IF;
+                END IF;
+                v_tids := v_tids || v_run;
+                v_rows := v_rows - cardinality(v_run);
+                v_bytes := v_bytes - v_size;
+                IF NOT v_whole THEN
+                    v_long_d := v_long_d || v_d;
+                    v_long_k := v_long_k || v_k;
+                    v_long_first := v_long_first || v_lane.seqs[1];
+                    v_long_last := v_long_last || greatest(v_last, v_stale);
+                    v_long_more := v_long_more || (v_stale IS NULL);
+                ELSIF v_lane.last_seq IS NOT NULL THEN
+                    v_short_d := v_short_d || v_d;
+                    v_short_k := v_short_k || v_k;
+                END IF;
+                EXIT WHEN v_rows <= 0 OR v_bytes <= 0;
+            END LOOP;
+        END LOOP;
+
+        -- Few lanes: longer runs of the long ones. Nothing behind what was seen is under a lease.
+        IF v_rows > 0 AND v_bytes > 0 THEN
+            FOR i IN 1 .. cardinality(v_long_d) LOOP
+                CONTINUE WHEN NOT v_long_more[i];
+                v_share := (v_rows - 1) / (cardinality(v_long_d) - i + 1) + 1;
+                SELECT array_agg(tid ORDER BY seq) FILTER (WHERE due AND nth <= v_share AND total <= v_bytes),
+                    sum(size) FILTER (WHERE due AND nth <= v_share AND total <= v_bytes),
+                    max(seq) FILTER (WHERE due AND nth <= v_share AND total <= v_bytes),
+                    count(*)
+                INTO v_run, v_size, v_last, v_count
+                FROM (
+                    SELECT tid, seq, size, sum(size) OVER w AS total, bool_and(due) OVER w AS due,
+                        row_number() OVER w AS nth
+                    FROM (
+                        SELECT e.ctid AS tid, e.seq, octet_length(e.payload) AS size,
+                            e.available_at <= now() AND e.lease_token IS NULL
+                            AND (p_types IS NULL OR e.event_type = ANY (p_types)) AS due
+                        FROM {events} e
+                        WHERE e.key IS NOT NULL AND e.khash >> 58 = v_long_k[i] >> 58
+                          AND e.destination = v_long_d[i] AND e.khash = v_long_k[i]
+                          AND e.seq > v_long_last[i]
+                        ORDER BY e.khash >> 58, e.destination, e.khash, e.seq
+                        LIMIT v_share + 1
+                    ) x
+                    WINDOW w AS (ORDER BY seq ROWS UNBOUNDED PRECEDING)
+                ) s;
+                IF v_run IS NOT NULL THEN
+                    v_tids := v_tids || v_run;
+                    v_rows := v_rows - cardinality(v_run);
+                    v_bytes := v_bytes - v_size;
+                    v_long_last[i] := v_last;
+                END IF;
+                IF v_count <= v_share THEN
+                    v_short_d := v_short_d || v_long_d[i];
+                    v_short_k := v_short_k || v_long_k[i];
+                END IF;
+                EXIT WHEN v_rows <= 0 OR v_bytes <= 0;
+            END LOOP;
         END IF;
-        v_budget := v_budget - v_steps;
+
+        IF cardinality(v_tids) > 0 THEN
+            RETURN QUERY
+                UPDATE {events} e
+                SET attempts = e.attempts + 1, lease_token = p_token, lease_until = now() + p_lease
+                WHERE e.ctid = ANY (v_tids)
+                RETURNING e.*;
+            GET DIAGNOSTICS v_count = ROW_COUNT;
+            IF v_count <> cardinality(v_tids) THEN
+                RAISE EXCEPTION 'keyed events were changed by hand while they were claimed'
+                    USING ERRCODE = 'serialization_failure';
+            END IF;
+        END IF;
+        IF cardinality(v_long_d) > 0 THEN
+            INSERT INTO {runs} (destination, khash, first_seq, last_seq)
+            SELECT * FROM unnest(v_long_d, v_long_k, v_long_first, v_long_last)
+            ON CONFLICT (destination, khash) DO UPDATE
+            SET first_seq = EXCLUDED.first_seq, last_seq = EXCLUDED.last_seq;
+        END IF;
+        IF cardinality(v_short_d) > 0 THEN
+            DELETE FROM {runs} m
+            USING unnest(v_short_d, v_short_k) AS s(destination, khash)
+            WHERE m.destination = s.destination AND m.khash = s.khash;
+        END IF;
+
+        IF v_rows > 0 AND v_bytes > 0 AND v_lanes > 0 THEN
+            v_hi := greatest(v_hi, v_lo);
+            v_d := '';
+            IF v_hi >= 31 THEN
+                EXIT WHEN v_wrapped;
+                v_wrapped := true;
+                v_k := -9223372036854775808;
+            ELSE
+                v_k := (v_hi + 1) << 58;
+            END IF;
+        END IF;
     END LOOP;
 
     v_note.id := '00000000-0000-0000-0000-000000000000';
@@ -173,10 +339,10 @@ BEGIN
     v_note.payload := '';
     v_note.created_at := now();
     v_note.replays := 0;
-    v_note.seq := v_from_k;
-    v_note.destination := v_from_d;
+    v_note.seq := v_k;
+    v_note.destination := v_d;
     v_note.shape := -1;
-    v_note.attempts := (v_budget <= 0)::integer;
+    v_note.attempts := v_unfinished::integer;
     RETURN NEXT v_note;
 END
 $claim_keyed$;
