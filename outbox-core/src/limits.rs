@@ -34,6 +34,15 @@ impl Default for EventLimits {
 }
 
 impl EventLimits {
+    /// Checks each of these events.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub fn check_all(&self, events: &[NewEvent]) -> Result<(), Error> {
+        events.iter().try_for_each(|event| self.check(event))
+    }
+
     /// Checks one event.
     ///
     /// # Errors

@@ -14,6 +14,8 @@
 //! call on a dead connection fails as unavailable and is made again on another.
 
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
+mod cells;
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod detach;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod event_row;
@@ -22,10 +24,12 @@ mod pool;
 mod read;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod retry;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "postgres")]
 mod rows;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod run;
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+mod session;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod statement;
 

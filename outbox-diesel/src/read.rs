@@ -10,7 +10,7 @@ use diesel::row::{Field, Row};
 
 /// A database whose columns our statements return.
 pub(crate) trait Columns: Backend {
-    #[cfg(any(feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "postgres")]
     fn boolean(value: Self::RawValue<'_>) -> Result<bool>;
     fn integer(value: Self::RawValue<'_>) -> Result<i32>;
     fn bigint(value: Self::RawValue<'_>) -> Result<i64>;
@@ -36,17 +36,17 @@ pub(crate) trait ReadRows<DB: Columns>: Sync {
 }
 
 /// Reads rows as `T`, whose columns are always the same.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "postgres")]
 pub(crate) struct As<T>(PhantomData<fn() -> T>);
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "postgres")]
 impl<T> As<T> {
     pub(crate) const fn new() -> Self {
         Self(PhantomData)
     }
 }
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "postgres")]
 impl<DB: Columns, T: FromRow<DB>> ReadRows<DB> for As<T> {
     type Out = T;
 
@@ -77,7 +77,7 @@ impl<'r, 'a, DB: Columns, R: Row<'a, DB>> Reader<'r, DB, R> {
     }
 
     /// The same row, from the column of this number on.
-    #[cfg(feature = "mysql")]
+    #[cfg(any(feature = "mysql", feature = "sqlite"))]
     pub(crate) const fn from(&self, place: usize) -> Self {
         let mut reader = Self::new(self.row);
         reader.place = place;

@@ -42,9 +42,9 @@ impl<DB: Columns> FromRow<DB> for Held {
     }
 }
 
-/// Pending, claimed, due, parked, dead, blocked; and the oldest due event's age or instant.
+/// Pending, claimed, due, parked, dead, blocked; and the oldest due event's age.
 pub(crate) struct Counts {
-    pub(crate) counts: [u64; 6],
+    pub(crate) counts: [i64; 6],
     pub(crate) oldest: Option<i64>,
 }
 
@@ -52,11 +52,11 @@ impl<DB: Columns> FromRow<DB> for Counts {
     fn from_row<'a, R: Row<'a, DB>>(row: &mut Reader<'_, DB, R>) -> Result<Self> {
         let mut counts = [0; 6];
         for count in &mut counts[..4] {
-            *count = u64::try_from(row.get(DB::bigint)?).unwrap_or(0);
+            *count = row.get(DB::bigint)?;
         }
         let oldest = row.maybe(DB::bigint)?;
         for count in &mut counts[4..] {
-            *count = u64::try_from(row.get(DB::bigint)?).unwrap_or(0);
+            *count = row.get(DB::bigint)?;
         }
         Ok(Self { counts, oldest })
     }

@@ -11,13 +11,13 @@ use diesel_async::AsyncConnectionCore;
 use futures::{FutureExt, TryStreamExt};
 use outbox_core::{Error, ErrorKind};
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "postgres")]
 use crate::read::{As, FromRow};
 use crate::read::{Columns, ReadRows, Reader};
 use crate::statement::{Bind, Statement};
 
 /// The rows that a statement returns.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "postgres")]
 pub(crate) async fn rows<C, V, T>(conn: &mut C, statement: Statement<'_, V>) -> QueryResult<Vec<T>>
 where
     C: AsyncConnectionCore,
@@ -59,18 +59,6 @@ where
     Ok(u64::try_from(changed).unwrap_or(u64::MAX))
 }
 
-/// [`rows`] on a plain connection.
-#[cfg(feature = "sqlite")]
-pub(crate) fn rows_sync<C, V, T>(conn: &mut C, statement: Statement<'_, V>) -> QueryResult<Vec<T>>
-where
-    C: LoadConnection,
-    C::Backend: Columns + QueryMetadata<Untyped>,
-    V: Bind<C::Backend>,
-    T: FromRow<C::Backend>,
-{
-    read_sync(conn, statement, &As::new())
-}
-
 /// [`read`] on a plain connection.
 pub(crate) fn read_sync<C, V, S>(
     conn: &mut C,
@@ -103,7 +91,9 @@ where
 }
 
 /// What runs statements, whichever way.
-pub(crate) trait Runs<DB: Columns>: Send {
+pub(crate) trait Runs: Send {
+    type Backend: Columns;
+
     /// As [`read`].
     fn read<V, S>(
         &mut self,
@@ -111,8 +101,8 @@ pub(crate) trait Runs<DB: Columns>: Send {
         shape: &S,
     ) -> impl Future<Output = QueryResult<Vec<S::Out>>> + Send
     where
-        V: Bind<DB> + Send + Sync,
-        S: ReadRows<DB>;
+        V: Bind<Self::Backend> + Send + Sync,
+        S: ReadRows<Self::Backend>;
 
     /// As [`execute`].
     fn execute<V>(
@@ -120,41 +110,43 @@ pub(crate) trait Runs<DB: Columns>: Send {
         statement: Statement<'_, V>,
     ) -> impl Future<Output = QueryResult<u64>> + Send
     where
-        V: Bind<DB> + Send + Sync;
+        V: Bind<Self::Backend> + Send + Sync;
 
     /// Runs statements without values, by the simple protocol.
-    #[cfg(feature = "mysql")]
+    #[cfg(any(feature = "mysql", feature = "sqlite"))]
     fn batch(&mut self, statements: &str) -> impl Future<Output = QueryResult<()>> + Send;
 }
 
 /// An asynchronous connection.
 pub(crate) struct Asynchronous<'c, C>(pub(crate) &'c mut C);
 
-impl<DB, C> Runs<DB> for Asynchronous<'_, C>
+impl<C> Runs for Asynchronous<'_, C>
 where
-    DB: Columns,
-    C: AsyncConnectionCore<Backend = DB>,
+    C: AsyncConnectionCore,
+    C::Backend: Columns,
 {
+    type Backend = C::Backend;
+
     async fn read<V, S>(
         &mut self,
         statement: Statement<'_, V>,
         shape: &S,
     ) -> QueryResult<Vec<S::Out>>
     where
-        V: Bind<DB> + Send + Sync,
-        S: ReadRows<DB>,
+        V: Bind<Self::Backend> + Send + Sync,
+        S: ReadRows<Self::Backend>,
     {
         read(self.0, statement, shape).await
     }
 
     async fn execute<V>(&mut self, statement: Statement<'_, V>) -> QueryResult<u64>
     where
-        V: Bind<DB> + Send + Sync,
+        V: Bind<Self::Backend> + Send + Sync,
     {
         execute(self.0, statement).await
     }
 
-    #[cfg(feature = "mysql")]
+    #[cfg(any(feature = "mysql", feature = "sqlite"))]
     async fn batch(&mut self, statements: &str) -> QueryResult<()> {
         self.0.batch_execute(statements).await
     }
@@ -163,31 +155,33 @@ where
 /// A plain connection. It blocks: its futures are ready when they are first polled.
 pub(crate) struct Plain<'c, C>(pub(crate) &'c mut C);
 
-impl<DB, C> Runs<DB> for Plain<'_, C>
+impl<C> Runs for Plain<'_, C>
 where
-    DB: Columns + QueryMetadata<Untyped>,
-    C: LoadConnection<Backend = DB>,
+    C: LoadConnection,
+    C::Backend: Columns + QueryMetadata<Untyped>,
 {
+    type Backend = C::Backend;
+
     async fn read<V, S>(
         &mut self,
         statement: Statement<'_, V>,
         shape: &S,
     ) -> QueryResult<Vec<S::Out>>
     where
-        V: Bind<DB> + Send + Sync,
-        S: ReadRows<DB>,
+        V: Bind<Self::Backend> + Send + Sync,
+        S: ReadRows<Self::Backend>,
     {
         read_sync(self.0, statement, shape)
     }
 
     async fn execute<V>(&mut self, statement: Statement<'_, V>) -> QueryResult<u64>
     where
-        V: Bind<DB> + Send + Sync,
+        V: Bind<Self::Backend> + Send + Sync,
     {
         execute_sync(self.0, &statement)
     }
 
-    #[cfg(feature = "mysql")]
+    #[cfg(any(feature = "mysql", feature = "sqlite"))]
     async fn batch(&mut self, statements: &str) -> QueryResult<()> {
         self.0.batch_execute(statements)
     }

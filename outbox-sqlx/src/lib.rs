@@ -37,6 +37,8 @@ mod mysql;
 mod pg;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod retry;
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+mod session;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 

@@ -1,16 +1,17 @@
-//! The conformance suite over `PgStore` of outbox-sqlx.
+//! The conformance suites over `PgStore` of outbox-sqlx.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use outbox_core::conformance::{Capabilities, Harness, ReceivingHarness};
-use outbox_core::{
-    Accepted, Enqueue, Enqueued, Error, Inbox, InboxMessage, NewEvent, Spawn, TokioSpawn,
-};
+use outbox_core::conformance::Capabilities;
 use outbox_sqlx::PgStore;
 use outbox_sqlx::sqlx::postgres::PgPoolOptions;
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, PgPool, Postgres, Transaction};
-use tests::PgServer;
+use tests::{PgServer, pg_advance};
+
+use self::harness::{Subject, Suite};
+
+#[path = "harness/sqlx.rs"]
+mod harness;
 
 struct Pg {
     url: String,
@@ -18,26 +19,24 @@ struct Pg {
     in_transactions: bool,
 }
 
-impl Pg {
-    async fn new() -> Self {
-        Self::with_mode(false).await
-    }
+async fn fresh() -> Suite<Pg> {
+    with_mode(false).await
+}
 
-    /// As behind an old PgBouncer.
-    async fn in_transactions() -> Self {
-        Self::with_mode(true).await
-    }
+/// As behind an old PgBouncer.
+async fn fresh_in_transactions() -> Suite<Pg> {
+    with_mode(true).await
+}
 
-    async fn with_mode(in_transactions: bool) -> Self {
-        let url = PgServer::shared().create_database();
-        let store = PgStore::new(pool(&url).await).in_transactions(in_transactions);
-        store.migrate().await.expect("migrated");
-        Self {
-            url,
-            store,
-            in_transactions,
-        }
-    }
+async fn with_mode(in_transactions: bool) -> Suite<Pg> {
+    let url = PgServer::shared().create_database();
+    let store = PgStore::new(pool(&url).await).in_transactions(in_transactions);
+    store.migrate().await.expect("migrated");
+    Suite(Pg {
+        url,
+        store,
+        in_transactions,
+    })
 }
 
 async fn pool(url: &str) -> PgPool {
@@ -45,26 +44,9 @@ async fn pool(url: &str) -> PgPool {
     options.connect(url).await.expect("connected")
 }
 
-/// Every instant that decides something.
-const INSTANTS: [(&str, &[&str]); 10] = [
-    (
-        "events",
-        &["available_at", "created_at", "expires_at", "lease_until"],
-    ),
-    ("published", &["created_at", "published_at"]),
-    ("dead", &["created_at", "expires_at", "dead_at"]),
-    ("discards", &["discarded_at"]),
-    ("dedup", &["created_at"]),
-    ("destinations", &["hold_until"]),
-    ("blocked", &["since"]),
-    ("idempotency", &["lease_until", "expires_at"]),
-    ("inbox", &["expires_at"]),
-    ("locks", &["held_until"]),
-];
-
-impl Harness for Pg {
+impl Subject for Pg {
+    type Database = Postgres;
     type Store = PgStore;
-    type Tx = Transaction<'static, Postgres>;
 
     fn store(&self) -> &PgStore {
         &self.store
@@ -74,54 +56,17 @@ impl Harness for Pg {
         PgStore::new(pool(&self.url).await).in_transactions(self.in_transactions)
     }
 
-    async fn begin(&self) -> Self::Tx {
+    async fn begin(&self) -> Transaction<'static, Postgres> {
         self.store.pool().begin().await.expect("begun")
     }
 
-    async fn enqueue(&self, tx: &mut Self::Tx, event: NewEvent) -> Result<Enqueued, Error> {
-        self.store.enqueue(tx, event).await
-    }
-
-    async fn enqueue_all(
-        &self,
-        tx: &mut Self::Tx,
-        events: Vec<NewEvent>,
-    ) -> Result<Vec<Enqueued>, Error> {
-        self.store.enqueue_all(tx, events).await
-    }
-
-    async fn commit(&self, tx: Self::Tx) {
-        tx.commit().await.expect("committed");
-    }
-
-    async fn rollback(&self, tx: Self::Tx) {
-        tx.rollback().await.expect("rolled back");
+    async fn run(&self, statements: String) {
+        let done = sqlx::raw_sql(AssertSqlSafe(statements)).execute(self.store.pool());
+        done.await.expect("done");
     }
 
     async fn advance(&self, by: Duration) {
-        let micros = by.as_micros();
-        let mut tx = self.begin().await;
-        for (table, columns) in INSTANTS {
-            let sets: Vec<String> = columns
-                .iter()
-                .map(|column| format!("{column} = {column} - interval '{micros} microseconds'"))
-                .collect();
-            let text = format!("UPDATE outbox_{table} SET {}", sets.join(", "));
-            sqlx::query(AssertSqlSafe(text))
-                .execute(&mut *tx)
-                .await
-                .expect("moved");
-        }
-        self.commit(tx).await;
-    }
-
-    async fn damage(&self, seq: i64) -> bool {
-        sqlx::query("UPDATE outbox_events SET headers = '[1]' WHERE seq = $1")
-            .bind(seq)
-            .execute(self.store.pool())
-            .await
-            .expect("damaged");
-        true
+        self.run(pg_advance(by)).await;
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -132,24 +77,14 @@ impl Harness for Pg {
         }
         capabilities
     }
-
-    fn spawner(&self) -> Option<Arc<dyn Spawn>> {
-        Some(Arc::new(TokioSpawn))
-    }
 }
 
-impl ReceivingHarness for Pg {
-    async fn accept(&self, tx: &mut Self::Tx, message: &InboxMessage) -> Result<Accepted, Error> {
-        self.store.accept(tx, message).await
-    }
-}
-
-outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], Pg::new);
-outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], Pg::new);
+outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
+outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
 
 mod in_transactions {
-    use super::Pg;
+    use super::fresh_in_transactions as fresh;
 
-    outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], Pg::in_transactions);
-    outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], Pg::in_transactions);
+    outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
+    outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
 }

@@ -20,9 +20,11 @@ pub mod pg;
 mod receiving;
 mod row;
 mod scan;
+mod session;
 mod settling;
 mod shares;
 pub mod sqlite;
+mod stats;
 mod taken;
 mod window;
 
@@ -44,8 +46,10 @@ pub use notes::Notes;
 pub use receiving::{InboxRow, KeyRow, accepted, lock_name, lock_status, owner};
 pub use row::{EventRow, header_text};
 pub use scan::ScanState;
+pub use session::{Cell, Letter, Row, Session, Value};
 pub use settling::{Kind, Settling, answer, at_places, releases, under};
 pub use shares::{Shape, Shapes, Shares};
+pub use stats::stats;
 pub use taken::{Step, Taken};
 
 /// The text of a statement, cheap to clone.

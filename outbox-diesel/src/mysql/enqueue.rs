@@ -7,8 +7,8 @@ use outbox_core::sql::mysql;
 use outbox_core::{Enqueue, Enqueued, Error, NewEvent, async_trait};
 
 use super::MySqlStore;
-use super::session::Connection;
 use crate::run::{Asynchronous, Plain, Runs, blocking};
+use crate::session::Connection;
 
 const OPERATION: &str = "enqueue";
 
@@ -75,14 +75,12 @@ impl MySqlStore {
         blocking(self.enqueue_on(Plain(conn), events))
     }
 
-    async fn enqueue_on<C: Runs<Mysql>>(
+    async fn enqueue_on<C: Runs<Backend = Mysql>>(
         &self,
         conn: C,
         events: &[NewEvent],
     ) -> Result<Vec<Enqueued>, Error> {
-        events
-            .iter()
-            .try_for_each(|event| self.limits.check(event))?;
+        self.limits.check_all(events)?;
         let mut session = Connection::new(conn, OPERATION);
         mysql::enqueue(&mut session, &self.sql, events).await
     }

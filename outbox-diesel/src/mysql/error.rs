@@ -2,34 +2,37 @@
 
 use diesel::mysql::Mysql;
 use diesel::result::{DatabaseErrorKind, Error as DieselError};
-use outbox_core::sql::mysql::{Cell, number_kind};
-use outbox_core::sql::{failure, id_taken};
+use outbox_core::sql::mysql::number_kind;
+use outbox_core::sql::{Cell, Value, failure, id_taken};
 use outbox_core::{Error, ErrorKind};
 
-use super::row::Cells;
+use super::MIGRATE;
+use crate::cells::Cells;
 use crate::run::Runs;
+use crate::session::Dialect;
 use crate::statement::Statement;
 
 /// What the last statement failed with: level, number, text.
 const ERRORS: &str = "SHOW ERRORS LIMIT 1";
 
-/// The core's error for an `operation` that failed on this connection.
-pub(super) async fn classify<C: Runs<Mysql>>(
-    conn: &mut C,
-    operation: &'static str,
-    error: DieselError,
-) -> Error {
-    if let DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, information) = &error
-        // MySQL writes the table before the index, MariaDB does not.
-        && information.message().contains("open_event_id'")
-    {
-        return id_taken().with_source(error);
+impl Dialect for Mysql {
+    async fn classify<C: Runs<Backend = Self>>(
+        conn: &mut C,
+        operation: &'static str,
+        error: DieselError,
+    ) -> Error {
+        if let DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, information) = &error
+            // MySQL writes the table before the index, MariaDB does not.
+            && information.message().contains("open_event_id'")
+        {
+            return id_taken().with_source(error);
+        }
+        let kind = match kind(&error) {
+            Some(kind) => kind,
+            None => asked(conn).await,
+        };
+        failure(kind, operation, MIGRATE).with_source(error)
     }
-    let kind = match kind(&error) {
-        Some(kind) => kind,
-        None => asked(conn).await,
-    };
-    failure(kind, operation, super::MIGRATE).with_source(error)
 }
 
 /// What diesel itself tells of an error. It hands on no number.
@@ -51,8 +54,8 @@ fn kind(error: &DieselError) -> Option<ErrorKind> {
 
 /// The kind of the last error, by its number, which the server is asked for. A connection that can't
 /// be asked is lost.
-async fn asked<C: Runs<Mysql>>(conn: &mut C) -> ErrorKind {
-    let ask = Statement::<outbox_core::sql::mysql::Value<'_>>::new(ERRORS, Vec::new());
+async fn asked<C: Runs<Backend = Mysql>>(conn: &mut C) -> ErrorKind {
+    let ask = Statement::<Value<'_>>::new(ERRORS, Vec::new());
     let columns = [Cell::Bytes, Cell::Int];
     match conn.read(ask, &Cells(&columns)).await {
         Ok(rows) => {

@@ -11,8 +11,8 @@ use outbox_core::{
 };
 
 use super::MySqlStore;
-use super::session::Connection;
 use crate::run::Asynchronous;
+use crate::session::Connection;
 
 #[async_trait]
 impl IdempotencyKeys for MySqlStore {

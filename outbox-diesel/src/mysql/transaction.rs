@@ -6,10 +6,10 @@ use outbox_core::sql::mysql::BEGIN;
 use outbox_core::{Error, ErrorKind};
 
 use super::MySqlStore;
-use super::session::Connection;
 use crate::detach::detached;
 use crate::retry::retried;
 use crate::run::Asynchronous;
+use crate::session::Connection;
 
 /// A pooled connection.
 pub(super) type Pooled<'c> = Connection<Asynchronous<'c, AsyncMysqlConnection>>;

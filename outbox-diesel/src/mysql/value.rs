@@ -8,7 +8,7 @@ use diesel::mysql::{Mysql, MysqlValue};
 use diesel::query_builder::AstPass;
 use diesel::sql_types::{BigInt, Binary, Integer, Nullable, Text};
 use outbox_core::clock::from_micros;
-use outbox_core::sql::mysql::Value;
+use outbox_core::sql::Value;
 
 use crate::read::Columns;
 use crate::statement::Bind;
@@ -29,7 +29,7 @@ impl Bind<Mysql> for Value<'_> {
 }
 
 impl Columns for Mysql {
-    #[cfg(any(feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "postgres")]
     fn boolean(value: MysqlValue<'_>) -> deserialize::Result<bool> {
         FromSql::<diesel::sql_types::Bool, Self>::from_sql(value)
     }

@@ -80,14 +80,12 @@ impl PgStore {
         blocking(self.enqueue_on(Plain(conn), events))
     }
 
-    async fn enqueue_on<C: Runs<Pg>>(
+    async fn enqueue_on<C: Runs<Backend = Pg>>(
         &self,
         mut conn: C,
         events: &[NewEvent],
     ) -> Result<Vec<Enqueued>, Error> {
-        events
-            .iter()
-            .try_for_each(|event| self.limits.check(event))?;
+        self.limits.check_all(events)?;
         let failed = |error| classify(OPERATION, error);
         if let [event] = events
             && event.dedup().is_none()

@@ -1,36 +1,30 @@
 //! What PostgreSQL's errors mean.
 
 use diesel::result::{DatabaseErrorInformation, DatabaseErrorKind, Error as DieselError};
+use outbox_core::sql::pg::is_id_taken;
+use outbox_core::sql::{failure, id_taken};
 use outbox_core::{Error, ErrorKind};
+
+/// The call that makes the tables, as errors name it.
+pub(super) const MIGRATE: &str = "PgStore::migrate";
 
 /// The core's error for a failed `operation`.
 pub(super) fn classify(operation: &'static str, error: DieselError) -> Error {
     if let DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, information) = &error
-        && information
-            .constraint_name()
-            .is_some_and(|name| name.ends_with("_events_id"))
+        && is_id_taken(information.constraint_name())
     {
-        return Error::invalid_event("id", "belongs to an event that is still open")
-            .with_source(error);
+        return id_taken().with_source(error);
     }
-    let kind = kind(&error);
-    let message = match kind {
-        ErrorKind::Schema => format!(
-            "{operation}: the outbox tables are missing or of another version; \
-             `PgStore::migrate` brings them up to date"
-        ),
-        ErrorKind::Unavailable => format!("{operation}: the database can't be reached or answer"),
-        ErrorKind::Conflict => format!("{operation}: another transaction was in the way"),
-        _ => format!("{operation} failed"),
-    };
-    Error::new(kind, message).with_source(error)
+    failure(kind(&error), operation, MIGRATE).with_source(error)
 }
 
 /// The kind of an error.
 ///
-/// diesel hands on neither the SQLSTATE nor the error that has it, so a few of them are known by
-/// their English text. A server that translates its messages (`lc_messages`) makes those
-/// [`ErrorKind::Other`].
+/// A few are known by their English text, since the SQLSTATE can't be had: diesel-async 0.9 keeps
+/// the driver's error in a private type behind `dyn DatabaseErrorInformation`, which has no method
+/// for the code and no way back to the type; diesel's error names no source; and PostgreSQL, unlike
+/// MySQL, can't be asked for its last error. A server that translates its messages (`lc_messages`)
+/// makes those [`ErrorKind::Other`].
 fn kind(error: &DieselError) -> ErrorKind {
     match error {
         DieselError::DatabaseError(kind, information) => match kind {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use outbox_core::sql::{Sql, micros};
-use outbox_core::{Count, Error, Maintenance, Prune, Pruned, Stats, async_trait};
+use outbox_core::sql::{Sql, micros, stats};
+use outbox_core::{Error, Maintenance, Prune, Pruned, Stats, async_trait};
 
 use super::value::Value;
 use super::{PgStore, execute, retried, row};
@@ -14,8 +14,9 @@ impl Maintenance for PgStore {
     async fn stats(&self, count_limit: u32) -> Result<Stats, Error> {
         let mut conn = self.connection().await?;
         let values = vec![Value::BigInt(Some(count_limit.into()))];
-        let found = row(&mut conn, "stats", &self.sql.maintenance.stats, values).await?;
-        Ok(stats(&found, count_limit.into()))
+        let sql = &self.sql.maintenance.stats;
+        let Counts { counts, oldest } = row(&mut conn, "stats", sql, values).await?;
+        Ok(stats(counts, count_limit, oldest))
     }
 
     async fn prune(&self, prune: &Prune) -> Result<Pruned, Error> {
@@ -48,19 +49,4 @@ fn bounds(after: Duration, rows: u32) -> Vec<Value<'static>> {
         Value::BigInt(Some(micros(after))),
         Value::BigInt(Some(rows.into())),
     ]
-}
-
-fn stats(found: &Counts, limit: u64) -> Stats {
-    let age = |micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0));
-    let [pending, claimed, due, parked, dead, blocked] =
-        found.counts.map(|rows| Count::new(rows, limit));
-    let mut stats = Stats::default();
-    stats.pending = pending;
-    stats.claimed = claimed;
-    stats.due = due;
-    stats.parked = parked;
-    stats.oldest_due = found.oldest.map(age);
-    stats.dead = dead;
-    stats.blocked_keys = blocked;
-    stats
 }

@@ -8,7 +8,7 @@ use outbox_core::Error;
 use outbox_core::sql::TableNames;
 use outbox_core::sql::pg::SCHEMA_VERSION;
 
-use super::error::classify;
+use super::error::{MIGRATE, classify};
 use super::{PgStore, retried, row};
 use crate::read::{Columns, FromRow, Reader};
 
@@ -47,7 +47,7 @@ impl PgStore {
         let mut conn = self.connection().await?;
         let sql = &self.sql.schema.version;
         let Version(found) = row(&mut conn, "check_schema", sql, Vec::new()).await?;
-        outbox_core::sql::check_version(found, SCHEMA_VERSION, "PgStore::migrate")
+        outbox_core::sql::check_version(found, SCHEMA_VERSION, MIGRATE)
     }
 
     /// Where the tables are.

@@ -1,5 +1,6 @@
 //! SQLite 3.38 or newer.
 
+mod call;
 mod claim;
 mod dead_letters;
 mod destinations;
@@ -9,31 +10,22 @@ mod idempotency;
 mod locks;
 mod maintenance;
 mod schema;
-mod settle;
 mod value;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
-use std::time::{Duration, SystemTime};
 
-use diesel::connection::{LoadConnection, SimpleConnection};
-use diesel::result::Error as DieselError;
-use diesel::sqlite::Sqlite;
+use diesel::connection::SimpleConnection;
 use diesel::{QueryResult, SqliteConnection};
 use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
-use outbox_core::clock::{duration_micros, to_micros};
-use outbox_core::sql::sqlite::Statements;
-use outbox_core::sql::{Sql, TableNames};
+use outbox_core::sql::TableNames;
+use outbox_core::sql::sqlite::{Statements, Turn};
 use outbox_core::{Clock, Error, EventLimits, Retention, SystemClock};
 
-use self::error::classify;
-use self::value::Value;
-use crate::detach::detached;
 use crate::pool::{Connections, Pool};
-use crate::read::FromRow;
-use crate::run;
-use crate::statement::Statement;
+
+/// The call that makes the tables, as errors name it.
+const MIGRATE: &str = "SqliteStore::migrate";
 
 /// An outbox in a SQLite database. Clones share the pool.
 ///
@@ -85,8 +77,7 @@ pub struct SqliteStore {
     retention: Retention,
     clock: Arc<dyn Clock>,
     sql: Arc<Statements>,
-    /// Which shape goes first; differs from claim to claim.
-    turn: Arc<AtomicI64>,
+    turn: Arc<Turn>,
 }
 
 impl SqliteStore {
@@ -188,66 +179,6 @@ impl SqliteStore {
         self.clock = Arc::new(clock);
         self
     }
-
-    /// Makes statements on a pooled connection, in a task of its own.
-    async fn on_pool<T: Send + 'static>(
-        &self,
-        operation: &'static str,
-        work: impl FnOnce(&Self, &mut SqliteConnection) -> QueryResult<T> + Send + 'static,
-    ) -> Result<T, Error> {
-        let store = self.clone();
-        detached(async move {
-            let mut conn = store.pool.get().await?;
-            conn.spawn_blocking(move |conn| work(&store, conn))
-                .await
-                .map_err(|error| classify(operation, error))
-        })
-        .await
-    }
-
-    fn now(&self) -> SystemTime {
-        self.clock.now()
-    }
-
-    fn now_micros(&self) -> i64 {
-        to_micros(self.now())
-    }
-
-    /// That long from now, in microseconds since the epoch.
-    fn in_micros(&self, after: Duration) -> i64 {
-        self.now_micros().saturating_add(duration_micros(after))
-    }
-
-    fn ago(&self, before: Duration) -> i64 {
-        self.now_micros().saturating_sub(duration_micros(before))
-    }
-}
-
-/// The rows that a statement returns.
-fn rows<C: LoadConnection<Backend = Sqlite>, T: FromRow<Sqlite>>(
-    conn: &mut C,
-    sql: &Sql,
-    values: Vec<Value<'_>>,
-) -> QueryResult<Vec<T>> {
-    run::rows_sync(conn, Statement::new(sql, values))
-}
-
-/// The one row that a statement returns.
-fn row<C: LoadConnection<Backend = Sqlite>, T: FromRow<Sqlite>>(
-    conn: &mut C,
-    sql: &Sql,
-    values: Vec<Value<'_>>,
-) -> QueryResult<T> {
-    rows(conn, sql, values)?.pop().ok_or(DieselError::NotFound)
-}
-
-/// Runs a statement; returns how many rows it changed.
-fn execute<C: LoadConnection<Backend = Sqlite>>(
-    conn: &mut C,
-    sql: &Sql,
-    values: Vec<Value<'_>>,
-) -> QueryResult<u64> {
-    run::execute_sync(conn, &Statement::new(sql, values))
 }
 
 impl fmt::Debug for SqliteStore {

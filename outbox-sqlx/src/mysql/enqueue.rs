@@ -25,9 +25,7 @@ impl Enqueue<MySqlConnection> for MySqlStore {
         conn: &mut MySqlConnection,
         events: Vec<NewEvent>,
     ) -> Result<Vec<Enqueued>, Error> {
-        events
-            .iter()
-            .try_for_each(|event| self.limits.check(event))?;
+        self.limits.check_all(&events)?;
         let mut session = Connection::new(conn, "enqueue");
         mysql::enqueue(&mut session, &self.sql, &events).await
     }

@@ -8,7 +8,6 @@ mod error;
 mod idempotency;
 mod locks;
 mod maintenance;
-mod row;
 mod schema;
 mod session;
 mod settle;

@@ -1,8 +1,8 @@
 //! The transaction of a call. sqlx's own may leave one open on a pooled connection where `begin` is
 //! dropped; this one closes the connection unless it came to its end.
 
-use outbox_core::sql::Sql;
-use outbox_core::sql::mysql::{BEGIN, Cell, Letter, Row, Session, Value};
+use outbox_core::sql::mysql::BEGIN;
+use outbox_core::sql::{Cell, Letter, Row, Session, Sql, Value};
 use outbox_core::{Error, async_trait};
 use sqlx::pool::PoolConnection;
 use sqlx::{MySql, MySqlPool};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use outbox_core::sql::{Sql, micros};
-use outbox_core::{Count, Error, Maintenance, Prune, Pruned, Stats, async_trait};
+use outbox_core::sql::{Sql, micros, stats};
+use outbox_core::{Error, Maintenance, Prune, Pruned, Stats, async_trait};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
@@ -17,7 +17,7 @@ impl Maintenance for PgStore {
     async fn stats(&self, count_limit: u32) -> Result<Stats, Error> {
         let stats_of = query(&self.sql.maintenance.stats).bind(i64::from(count_limit));
         let row = self.fetch_one("stats", stats_of).await?;
-        stats(&row, u64::from(count_limit)).map_err(|error| classify("stats", error))
+        read_stats(&row, count_limit).map_err(|error| classify("stats", error))
     }
 
     async fn prune(&self, prune: &Prune) -> Result<Pruned, Error> {
@@ -51,19 +51,10 @@ impl PgStore {
     }
 }
 
-fn stats(row: &PgRow, limit: u64) -> Result<Stats, sqlx::Error> {
-    let count = |index: usize| {
-        let rows: i64 = row.try_get(index)?;
-        Ok::<_, sqlx::Error>(Count::new(u64::try_from(rows).unwrap_or(0), limit))
-    };
-    let oldest: Option<i64> = row.try_get(4)?;
-    let mut stats = Stats::default();
-    stats.pending = count(0)?;
-    stats.claimed = count(1)?;
-    stats.due = count(2)?;
-    stats.parked = count(3)?;
-    stats.oldest_due = oldest.map(|age| Duration::from_micros(u64::try_from(age).unwrap_or(0)));
-    stats.dead = count(5)?;
-    stats.blocked_keys = count(6)?;
-    Ok(stats)
+fn read_stats(row: &PgRow, limit: u32) -> Result<Stats, sqlx::Error> {
+    let mut counts = [0; 6];
+    for (count, place) in counts.iter_mut().zip([0, 1, 2, 3, 5, 6]) {
+        *count = row.try_get(place)?;
+    }
+    Ok(stats(counts, limit, row.try_get(4)?))
 }

@@ -6,7 +6,7 @@ use outbox_core::sql::pg::SCHEMA_VERSION;
 use sqlx::{AssertSqlSafe, Row};
 
 use super::PgStore;
-use super::error::classify;
+use super::error::{MIGRATE, classify};
 use crate::query;
 use crate::retry::retried;
 
@@ -47,7 +47,7 @@ impl PgStore {
         let version: i32 = row
             .try_get(0)
             .map_err(|error| classify("check_schema", error))?;
-        outbox_core::sql::check_version(version, SCHEMA_VERSION, "PgStore::migrate")
+        outbox_core::sql::check_version(version, SCHEMA_VERSION, MIGRATE)
     }
 
     /// Where the tables are.

@@ -8,24 +8,26 @@ mod error;
 mod idempotency;
 mod locks;
 mod maintenance;
-mod row;
 mod schema;
-mod settle;
+mod session;
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use outbox_core::clock::{duration_micros, to_micros};
 use outbox_core::sql::TableNames;
-use outbox_core::sql::sqlite::Statements;
+use outbox_core::sql::sqlite::{Statements, Turn};
 use outbox_core::{Clock, Error, EventLimits, Retention, SystemClock};
+use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Sqlite, SqlitePool, Transaction};
 
 use self::error::classify;
+use self::session::Connection;
+
+/// The call that makes the tables, as errors name it.
+const MIGRATE: &str = "SqliteStore::migrate";
 
 /// How long a write waits for another one, with [`SqliteStore::options`].
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -60,8 +62,7 @@ pub struct SqliteStore {
     retention: Retention,
     clock: Arc<dyn Clock>,
     sql: Arc<Statements>,
-    /// Which shape goes first; differs from claim to claim.
-    turn: Arc<AtomicI64>,
+    turn: Arc<Turn>,
 }
 
 impl SqliteStore {
@@ -165,21 +166,14 @@ impl SqliteStore {
             .map_err(|error| classify("begin", error))
     }
 
-    fn now(&self) -> SystemTime {
-        self.clock.now()
-    }
-
-    fn now_micros(&self) -> i64 {
-        to_micros(self.now())
-    }
-
-    /// That long from now (or ago, for a negative sign), in microseconds since the epoch.
-    fn in_micros(&self, after: Duration) -> i64 {
-        self.now_micros().saturating_add(duration_micros(after))
-    }
-
-    fn ago(&self, before: Duration) -> i64 {
-        self.now_micros().saturating_sub(duration_micros(before))
+    /// A pooled connection for a call.
+    async fn connection(
+        &self,
+        operation: &'static str,
+    ) -> Result<Connection<PoolConnection<Sqlite>>, Error> {
+        let conn = self.pool.acquire().await;
+        let conn = conn.map_err(|error| classify(operation, error))?;
+        Ok(Connection::new(conn, operation))
     }
 }
 

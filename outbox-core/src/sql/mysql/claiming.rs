@@ -5,9 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::claim::{PARKED, WINDOW};
-use super::session::{Letter, names_text, only};
+use super::names_text;
 use super::{Cell, Row, Session, Statements, Value};
 use crate::clock::from_micros;
+use crate::sql::session::{Letter, only};
 use crate::sql::{Shape, Shapes, Shares, Sql, json, micros};
 use crate::{Claim, ClaimRequest, DestinationFilter, Error, Lease, Undecodable};
 

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use super::claiming::numbers;
-use super::session::Letter;
 use super::{Cell, Session, Statements, Value, sql};
-use crate::clock::{duration_micros, from_micros};
+use crate::clock::duration_micros;
+use crate::sql::session::Letter;
 use crate::sql::{Sql, TableNames, hex, json, micros};
 use crate::{DeadLetter, DeadLetterFilter, DeathReason, Error, Page, Replay, error_text};
 
@@ -183,16 +183,7 @@ pub async fn list_dead<S: Session>(
     let letters = session
         .events(list, &values, &[Cell::Bytes, Cell::Int])
         .await?;
-    Ok(letters.into_iter().map(letter).collect())
-}
-
-fn letter(row: Letter) -> DeadLetter {
-    let reason = DeathReason::from_name(&row.rest.text(0).unwrap_or_default());
-    let event = match row.event {
-        Ok(event) => event.event_as_far_as_readable(),
-        Err(_) => crate::sql::EventRow::unreadable(row.seq).event_as_far_as_readable(),
-    };
-    DeadLetter::new(event, reason, from_micros(row.rest.int(0)))
+    Ok(letters.into_iter().map(Letter::dead).collect())
 }
 
 /// Puts dead letters back among the pending events.

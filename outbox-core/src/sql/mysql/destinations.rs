@@ -2,7 +2,7 @@
 
 use super::{Cell, Session, Statements, Value, sql};
 use crate::clock::from_micros;
-use crate::sql::{Sql, TableNames, micros};
+use crate::sql::{Row, Sql, TableNames, micros};
 use crate::{
     BlockedKey, BlockedKeyPage, DeadHeadPolicy, DestinationPage, DestinationState, Error, Hold,
     error_text,
@@ -148,7 +148,7 @@ pub async fn destinations<S: Session>(
     let rows = session
         .fetch(&sql.destinations.list, &values, &cells)
         .await?;
-    let state = |row: &super::Row| {
+    let state = |row: &Row| {
         let mut state = DestinationState::new(row.text(0).unwrap_or_default());
         state.reason = row.text(1);
         state.dead_head_policy = DeadHeadPolicy::from_name(&row.text(2).unwrap_or_default());
@@ -180,9 +180,5 @@ pub async fn blocked_keys<S: Session>(
     let rows = session
         .fetch(&sql.destinations.blocked, &values, &cells)
         .await?;
-    let blocked = |row: &super::Row| {
-        let text = |at| row.text(at).unwrap_or_default();
-        BlockedKey::new(text(0), text(1), row.int(0), from_micros(row.int(1)))
-    };
-    Ok(rows.iter().map(blocked).collect())
+    Ok(rows.iter().map(Row::blocked_key).collect())
 }

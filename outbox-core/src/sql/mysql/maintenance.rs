@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use super::claiming::numbers;
 use super::dead_letters::remove;
-use super::session::only;
 use super::{Cell, Session, Statements, Value, sql};
+use crate::sql::session::only;
+use crate::sql::stats::first_rows;
 use crate::sql::{Sql, TableNames, json, micros};
-use crate::{Count, Error, Prune, Pruned, Stats};
+use crate::{Error, Prune, Pruned, Stats};
 
 #[derive(Debug)]
 pub(super) struct MaintenanceSql {
@@ -112,25 +113,8 @@ pub async fn stats<S: Session>(
         .fetch(&sql.maintenance.stats, &rows, &[Cell::Int; 7])
         .await
         .and_then(only)?;
-    let limit = u64::from(count_limit);
-    let number = |at: usize| u64::try_from(row.int(at)).unwrap_or(0);
-    let open = Count::new(number(0), limit);
-    // Of the rows that were looked at: where these were not all, there may be more of each kind.
-    let part = |at: usize| {
-        let mut count = Count::new(number(at), u64::MAX);
-        count.capped = open.capped;
-        count
-    };
-    let since = |age| Duration::from_micros(u64::try_from(age).unwrap_or(0));
-    Ok(Stats {
-        pending: open,
-        claimed: part(1),
-        due: part(2),
-        parked: part(3),
-        oldest_due: row.maybe(4).map(since),
-        dead: Count::new(number(5), limit),
-        blocked_keys: Count::new(number(6), limit),
-    })
+    let age = |micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+    Ok(first_rows(&row, count_limit, row.maybe(4).map(age)))
 }
 
 /// A table to prune.

@@ -2,7 +2,7 @@
 //!
 //! Calls that change several rows are a short transaction at READ COMMITTED (binary logs must be
 //! `ROW` or `MIXED`), since neither database has `UPDATE … RETURNING`. What they do is written here,
-//! over a [`Session`], so that adapters only run statements. Instants are whole microseconds of the
+//! over a [`Session`](super::Session), so that adapters only run statements. Instants are whole microseconds of the
 //! server's clock. Lists are bound as text: numbers as JSON, names as hex (see [`names_text`]).
 
 mod claim;
@@ -14,9 +14,9 @@ mod error;
 mod idempotency;
 mod locks;
 mod maintenance;
+mod names;
 mod runs;
 mod schema;
-mod session;
 mod settle;
 
 pub use claiming::{ClaimState, claim};
@@ -29,11 +29,11 @@ pub use idempotency::{
 };
 pub use locks::{extend_lock, try_lock, unlock};
 pub use maintenance::{Pruning, prune, stats};
+pub use names::names_text;
 pub use schema::{SCHEMA_VERSION, check_schema, migrate, migrations};
-pub use session::{Cell, Letter, Row, Session, Value, names_text};
 pub use settle::{extend, release_claim, settle};
 
-use super::TableNames;
+use super::{Cell, Row, Session, TableNames, Value};
 
 /// Every statement for one set of tables.
 #[derive(Debug)]

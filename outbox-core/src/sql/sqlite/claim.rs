@@ -1,6 +1,13 @@
 //! Claims: a look at what there is, parking what is held, and the one statement that takes rows.
 
-use super::{COLUMNS, HELD, Sql, TableNames, sql};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use super::{COLUMNS, HELD, Statements, sql};
+use crate::clock::{Clock, from_micros, to_micros};
+use crate::sql::session::only;
+use crate::sql::{Cell, Letter, Session, Sql, TableNames, Value, json, micros};
+use crate::{Claim, ClaimRequest, DestinationFilter, Error, Lease, Undecodable};
 
 /// The most rows and keys of closed destinations that one claim parks.
 const PARK: u32 = 1_000;
@@ -9,24 +16,23 @@ const PARK: u32 = 1_000;
 ///
 /// `?1` now · `?2` rows · `?3` event types (JSON array, or null for all) · `?4` the only
 /// destinations (JSON array, or null) · `?5` destinations to leave out (JSON array).
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Claims {
+#[derive(Debug)]
+pub(super) struct Claims {
     /// `?1`, `?2` → the keys that are ready, at most `?2`; whether a destination is held; the
     /// instant when the next row, key or hold falls due, or null.
-    pub look: Sql,
+    look: Sql,
     /// `?1`, `?2` destinations to leave out (JSON array): parks the unkeyed rows that a claim would
     /// meet.
-    pub park_rows: Sql,
+    park_rows: Sql,
     /// `?1`, `?2` destinations to leave out (JSON array): parks the keys that a claim would meet.
-    pub park_keys: Sql,
+    park_keys: Sql,
     /// The shared parameters, then `?6` the most rows of one key · `?7` payload bytes · `?8` token ·
     /// `?9` the lease's end · `?10` a number that differs from claim to claim. Returns the columns
     /// of an event and whether its death blocks its key.
     ///
     /// Each shape's rows are numbered, and the lowest numbers of all shapes are taken: so each has
     /// an equal share and lends what it leaves. Among equals `?10` decides who goes first.
-    pub claim: Sql,
+    claim: Sql,
 }
 
 impl Claims {
@@ -35,7 +41,7 @@ impl Claims {
             look: sql(names, &look()),
             park_rows: sql(names, &park_rows()),
             park_keys: sql(names, &park_keys()),
-            claim: sql(names, &claim()),
+            claim: sql(names, &claim_text()),
         }
     }
 }
@@ -83,7 +89,7 @@ fn park_keys() -> String {
     )
 }
 
-fn claim() -> String {
+fn claim_text() -> String {
     let free = "(e.lease_until IS NULL OR e.lease_until <= ?1)";
     let type_asked = "(?3 IS NULL OR e.event_type IN (SELECT value FROM json_each(?3)))";
     let open = |alias: &str| {
@@ -154,4 +160,78 @@ fn claim() -> String {
            \"key\" IS NOT NULL AND destination IN \
              (SELECT destination FROM {{~destinations}} WHERE policy = 'block')"
     )
+}
+
+/// What a store remembers from one claim to the next: which shape goes first.
+#[derive(Debug, Default)]
+pub struct Turn(AtomicI64);
+
+impl Turn {
+    fn next(&self) -> i64 {
+        self.0.fetch_add(1, Ordering::Relaxed).rem_euclid(4)
+    }
+}
+
+/// Makes a claim.
+///
+/// # Errors
+///
+/// Those of the session; nothing is claimed then.
+pub async fn claim<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    clock: &dyn Clock,
+    turn: &Turn,
+    request: &ClaimRequest,
+) -> Result<Claim, Error> {
+    let now = clock.now();
+    let (sql, at) = (&sql.claim, Value::Int(to_micros(now)));
+    let limit = i64::from(request.rows.get());
+    let (only_to, except) = match &request.destinations {
+        DestinationFilter::Only(names) => (Some(json(names)), json::<String>(&[])),
+        DestinationFilter::Except(names) => (None, json(names)),
+        DestinationFilter::All => (None, json::<String>(&[])),
+    };
+    let except = Value::Text(&except);
+    let look = session
+        .fetch(&sql.look, &[at, Value::Int(limit)], &[Cell::Int; 3])
+        .await
+        .and_then(only)?;
+    if look.is(1) || matches!(request.destinations, DestinationFilter::Except(_)) {
+        for park in [&sql.park_rows, &sql.park_keys] {
+            session.execute(park, &[at, except]).await?;
+        }
+    }
+    let types = request.event_types.as_deref().map(json);
+    let lease_end = to_micros(now).saturating_add(micros(request.lease));
+    let values = [
+        at,
+        Value::Int(limit),
+        Value::text(types.as_deref()),
+        Value::text(only_to.as_deref()),
+        except,
+        Value::Int(limit / look.int(0).max(1) + 1),
+        Value::Int(i64::try_from(request.bytes).unwrap_or(i64::MAX)),
+        Value::Bytes(request.token.as_bytes()),
+        Value::Int(lease_end),
+        Value::Int(turn.next()),
+    ];
+    let mut claim = Claim::default();
+    for Letter { seq, event, rest } in session.events(&sql.claim, &values, &[Cell::Int]).await? {
+        match event.and_then(|event| event.claimed(request.token, now, rest.is(0))) {
+            Ok(claimed) => claim.events.push(claimed),
+            Err(problem) => {
+                let lease = Lease::new(seq, request.token);
+                claim.undecodable.push(Undecodable::new(lease, problem));
+            }
+        }
+    }
+    claim
+        .events
+        .sort_unstable_by_key(|claimed| claimed.lease.seq);
+    claim.next_due = look.maybe(2).map(|due| {
+        let wait = from_micros(due).duration_since(now);
+        wait.unwrap_or(Duration::ZERO)
+    });
+    Ok(claim)
 }

@@ -1,26 +1,28 @@
 //! Dead letters.
 
-use super::{COLUMNS, Sql, TableNames, sql};
+use super::{COLUMNS, Statements, after, before, now, sql};
+use crate::clock::Clock;
+use crate::sql::{Cell, Letter, Session, Sql, TableNames, Value, hex, json, micros};
+use crate::{DeadLetter, DeadLetterFilter, DeathReason, Error, Page, Replay, error_text};
 
 /// The statements on dead letters. Those with a filter share their first parameters:
 ///
 /// `?1` only a greater `seq` · `?2` rows · `?3` these numbers (JSON array) · `?4` these ids (JSON
 /// array, in hex) · `?5` event type · `?6` destination · `?7` key · `?8` reason · `?9` dead before
 /// this instant. Null asks for nothing.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct DeadLetterStatements {
+#[derive(Debug)]
+pub(super) struct DeadLetterStatements {
     /// The shared parameters. Returns the columns of an event, the reason and the instant of death,
     /// by `seq`.
-    pub list: Sql,
+    list: Sql,
     /// `?1` a number. As `list`.
-    pub get: Sql,
+    get: Sql,
     /// The shared parameters, then `?10` now · `?11` microseconds between two of them · `?12` the
     /// new expiry or null. A trigger takes what it copies from the dead letters.
-    pub replay: Sql,
+    replay: Sql,
     /// The shared parameters, then `?10` now · `?11` why. A trigger takes what it copies from the
     /// dead letters.
-    pub discard: Sql,
+    discard: Sql,
 }
 
 const FILTER: &str = "seq > ?1 \
@@ -60,4 +62,123 @@ impl DeadLetterStatements {
             discard: sql(names, &discard),
         }
     }
+}
+
+/// A filter as statements bind it.
+struct Bound<'a> {
+    filter: &'a DeadLetterFilter,
+    seqs: Option<String>,
+    ids: Option<String>,
+    dead_before: Option<i64>,
+}
+
+impl<'a> Bound<'a> {
+    fn new(filter: &'a DeadLetterFilter, clock: &dyn Clock) -> Self {
+        let ids = filter.ids.as_ref().map(|ids| {
+            let ids: Vec<String> = ids.iter().map(|id| hex(id.as_bytes())).collect();
+            json(&ids)
+        });
+        Self {
+            filter,
+            seqs: filter.seqs.as_deref().map(json),
+            ids,
+            dead_before: filter.dead_for.map(|period| before(clock, period)),
+        }
+    }
+
+    fn values(&self, after: Option<i64>, rows: u32) -> Vec<Value<'_>> {
+        let filter = self.filter;
+        vec![
+            Value::Int(after.unwrap_or(i64::MIN)),
+            Value::Int(rows.into()),
+            Value::text(self.seqs.as_deref()),
+            Value::text(self.ids.as_deref()),
+            Value::text(filter.event_type.as_deref()),
+            Value::text(filter.destination.as_deref()),
+            Value::text(filter.key.as_deref()),
+            Value::text(filter.reason.map(DeathReason::as_str)),
+            Value::int(self.dead_before),
+        ]
+    }
+}
+
+/// A page of dead letters.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn list_dead<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    clock: &dyn Clock,
+    filter: &DeadLetterFilter,
+    page: &Page,
+) -> Result<Vec<DeadLetter>, Error> {
+    let bound = Bound::new(filter, clock);
+    let values = bound.values(page.after, page.rows);
+    letters(session, &sql.dead.list, &values).await
+}
+
+/// The dead letter with this number.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn get_dead<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    seq: i64,
+) -> Result<Option<DeadLetter>, Error> {
+    let mut found = letters(session, &sql.dead.get, &[Value::Int(seq)]).await?;
+    Ok(found.pop())
+}
+
+async fn letters<S: Session>(
+    session: &mut S,
+    sql: &Sql,
+    values: &[Value<'_>],
+) -> Result<Vec<DeadLetter>, Error> {
+    let cells = [Cell::Bytes, Cell::Int];
+    let found = session.events(sql, values, &cells).await?;
+    Ok(found.into_iter().map(Letter::dead).collect())
+}
+
+/// Puts dead letters back among the pending events.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn replay<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    clock: &dyn Clock,
+    replay: &Replay,
+) -> Result<u64, Error> {
+    let bound = Bound::new(&replay.filter, clock);
+    let mut values = bound.values(None, replay.rows);
+    values.extend([
+        Value::Int(now(clock)),
+        Value::Int(micros(replay.pace)),
+        Value::int(replay.expires_in.map(|ttl| after(clock, ttl))),
+    ]);
+    session.execute(&sql.dead.replay, &values).await
+}
+
+/// Deletes dead letters and records why.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn discard<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    clock: &dyn Clock,
+    filter: &DeadLetterFilter,
+    rows: u32,
+    reason: &str,
+) -> Result<u64, Error> {
+    let (bound, reason) = (Bound::new(filter, clock), error_text(reason));
+    let mut values = bound.values(None, rows);
+    values.extend([Value::Int(now(clock)), Value::Text(&reason)]);
+    session.execute(&sql.dead.discard, &values).await
 }

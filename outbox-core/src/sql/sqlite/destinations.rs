@@ -1,28 +1,33 @@
 //! Destinations: holds, policies, blocked keys.
 
-use super::{Sql, TableNames, sql};
+use super::{Statements, after, now, sql};
+use crate::clock::{Clock, from_micros};
+use crate::sql::{Cell, Row, Session, Sql, TableNames, Value};
+use crate::{
+    BlockedKey, BlockedKeyPage, DeadHeadPolicy, DestinationPage, DestinationState, Error, Hold,
+    error_text,
+};
 
 /// The statements on destinations.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct DestinationStatements {
+#[derive(Debug)]
+pub(super) struct DestinationStatements {
     /// `?1` destination · `?2` until · `?3` reason. The later end stays; a disabled one stays as
     /// it is.
-    pub hold: Sql,
+    hold: Sql,
     /// `?1` destination · `?2` reason.
-    pub disable: Sql,
+    disable: Sql,
     /// `?1` destination.
-    pub free: Sql,
+    free: Sql,
     /// `?1` destination · `?2` policy.
-    pub set_policy: Sql,
+    set_policy: Sql,
     /// `?1` destination: lifts its blocks.
-    pub unblock: Sql,
+    unblock: Sql,
     /// `?1` now · `?2` after this name, or null · `?3` rows. Returns destination, end of the hold or
     /// null, whether disabled, reason, policy.
-    pub list: Sql,
+    list: Sql,
     /// `?1` after this destination, or null · `?2` and key · `?3` rows. Returns destination, key,
     /// `seq`, since.
-    pub blocked: Sql,
+    blocked: Sql,
 }
 
 impl DestinationStatements {
@@ -71,4 +76,107 @@ impl DestinationStatements {
             ),
         }
     }
+}
+
+/// Holds, disables or frees a destination.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn hold<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    clock: &dyn Clock,
+    destination: &str,
+    hold: &Hold,
+) -> Result<(), Error> {
+    let (sql, destination) = (&sql.destinations, Value::Text(destination));
+    let changed = match hold {
+        Hold::For { period, reason } => {
+            let (until, reason) = (Value::Int(after(clock, *period)), error_text(reason));
+            let values = [destination, until, Value::Text(&reason)];
+            session.execute(&sql.hold, &values).await
+        }
+        Hold::Disabled { reason } => {
+            let reason = error_text(reason);
+            let values = [destination, Value::Text(&reason)];
+            session.execute(&sql.disable, &values).await
+        }
+        Hold::Free => session.execute(&sql.free, &[destination]).await,
+    };
+    changed.map(drop)
+}
+
+/// Sets what a dead event does to its key.
+///
+/// # Errors
+///
+/// Those of the session. The policy may be set all the same; the call can be made again.
+pub async fn set_policy<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    destination: &str,
+    policy: DeadHeadPolicy,
+) -> Result<(), Error> {
+    let (sql, destination) = (&sql.destinations, Value::Text(destination));
+    let values = [destination, Value::Text(policy.as_str())];
+    session.execute(&sql.set_policy, &values).await?;
+    if policy == DeadHeadPolicy::Skip {
+        session.execute(&sql.unblock, &[destination]).await?;
+    }
+    Ok(())
+}
+
+/// A page of the destinations that are held or disabled, or whose policy is not the default.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn destinations<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    clock: &dyn Clock,
+    page: &DestinationPage,
+) -> Result<Vec<DestinationState>, Error> {
+    let values = [
+        Value::Int(now(clock)),
+        Value::text(page.after.as_deref()),
+        Value::Int(page.rows.into()),
+    ];
+    let cells = [Cell::Bytes, Cell::Int, Cell::Int, Cell::Bytes, Cell::Bytes];
+    let rows = session
+        .fetch(&sql.destinations.list, &values, &cells)
+        .await?;
+    let state = |row: &Row| {
+        let mut state = DestinationState::new(row.text(0).unwrap_or_default());
+        state.held_until = row.maybe(0).map(from_micros);
+        state.disabled = row.is(1);
+        state.reason = row.text(1);
+        state.dead_head_policy = DeadHeadPolicy::from_name(&row.text(2).unwrap_or_default());
+        state
+    };
+    Ok(rows.iter().map(state).collect())
+}
+
+/// A page of the blocked keys.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn blocked_keys<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    page: &BlockedKeyPage,
+) -> Result<Vec<BlockedKey>, Error> {
+    let after = page.after.as_ref();
+    let values = [
+        Value::text(after.map(|(destination, _)| destination.as_str())),
+        Value::text(after.map(|(_, key)| key.as_str())),
+        Value::Int(page.rows.into()),
+    ];
+    let cells = [Cell::Bytes, Cell::Bytes, Cell::Int, Cell::Int];
+    let rows = session
+        .fetch(&sql.destinations.blocked, &values, &cells)
+        .await?;
+    Ok(rows.iter().map(Row::blocked_key).collect())
 }

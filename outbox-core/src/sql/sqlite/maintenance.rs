@@ -1,23 +1,29 @@
 //! Stats and prunes.
 
-use super::{HELD, Sql, TableNames, sql};
+use std::time::Duration;
+
+use super::{HELD, Statements, before, now, sql};
+use crate::clock::{Clock, from_micros};
+use crate::sql::session::only;
+use crate::sql::stats::first_rows;
+use crate::sql::{Cell, Session, Sql, TableNames, Value};
+use crate::{Error, Prune, Pruned, Stats};
 
 /// The statements of upkeep.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct MaintenanceStatements {
+#[derive(Debug)]
+pub(super) struct MaintenanceStatements {
     /// `?1` now · `?2` the most rows to look at. Returns, over the first `?2` open rows: their
     /// number, those under a lease, those due, those parked, and the instant since which the oldest
     /// due one is due; then the dead letters and the blocked keys, each up to `?2`.
-    pub stats: Sql,
+    stats: Sql,
     /// `?1` published before this instant · `?2` rows.
-    pub prune_published: Sql,
+    prune_published: Sql,
     /// `?1` dead before this instant · `?2` rows.
-    pub prune_dead: Sql,
+    prune_dead: Sql,
     /// `?1` discarded before this instant · `?2` rows.
-    pub prune_discarded: Sql,
+    prune_discarded: Sql,
     /// `?1` enqueued before this instant · `?2` rows: keys whose event is neither open nor dead.
-    pub prune_dedup: Sql,
+    prune_dedup: Sql,
 }
 
 impl MaintenanceStatements {
@@ -30,7 +36,7 @@ impl MaintenanceStatements {
             sql(names, &text)
         };
         Self {
-            stats: sql(names, &stats()),
+            stats: sql(names, &stats_text()),
             prune_published: prune("published", "published_at"),
             prune_dead: prune("dead", "dead_at"),
             prune_discarded: prune("discarded", "discarded_at"),
@@ -46,7 +52,7 @@ impl MaintenanceStatements {
     }
 }
 
-fn stats() -> String {
+fn stats_text() -> String {
     format!(
         "WITH looked_at AS ( \
            SELECT e.*, e.lease_until > ?1 AS leased, \
@@ -70,4 +76,59 @@ fn stats() -> String {
            (SELECT count(*) FROM (SELECT 1 FROM {{~blocked_keys}} LIMIT ?2)) \
          FROM sorted"
     )
+}
+
+/// The state of the store.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn stats<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    clock: &dyn Clock,
+    count_limit: u32,
+) -> Result<Stats, Error> {
+    let values = [Value::Int(now(clock)), Value::Int(count_limit.into())];
+    let row = session
+        .fetch(&sql.maintenance.stats, &values, &[Cell::Int; 7])
+        .await
+        .and_then(only)?;
+    let age = |since| {
+        let age = clock.now().duration_since(from_micros(since));
+        age.unwrap_or(Duration::ZERO)
+    };
+    Ok(first_rows(&row, count_limit, row.maybe(4).map(age)))
+}
+
+/// Deletes what is old, up to so many rows of each table, each in a statement of its own.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn prune<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    clock: &dyn Clock,
+    prune: &Prune,
+) -> Result<Pruned, Error> {
+    let sql = &sql.maintenance;
+    let bounds = |age| {
+        [
+            Value::Int(before(clock, age)),
+            Value::Int(prune.rows.into()),
+        ]
+    };
+    let mut pruned = Pruned::default();
+    if let Some(age) = prune.published_after {
+        pruned.published = session.execute(&sql.prune_published, &bounds(age)).await?;
+        session.execute(&sql.prune_discarded, &bounds(age)).await?;
+    }
+    if let Some(age) = prune.dead_after {
+        pruned.dead = session.execute(&sql.prune_dead, &bounds(age)).await?;
+    }
+    if let Some(age) = prune.dedup_after {
+        pruned.dedup = session.execute(&sql.prune_dedup, &bounds(age)).await?;
+    }
+    Ok(pruned)
 }

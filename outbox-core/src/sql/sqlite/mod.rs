@@ -2,60 +2,50 @@
 //!
 //! Every statement is one autocommit write (triggers do the rest), so that a dropped call leaves no
 //! transaction open. Instants are whole microseconds of the store's clock and are bound, never read
-//! from the database. Lists are bound as JSON arrays, tokens and ids in them in upper-case hex.
+//! from the database. What the calls do is written here too, over a [`Session`](super::Session), so
+//! that adapters only run statements. Lists are bound as JSON arrays, tokens and ids in them in upper-case hex.
 
 mod claim;
 mod dead_letters;
 mod destinations;
 mod enqueue;
+mod error;
 mod idempotency;
 mod locks;
 mod maintenance;
+mod schema;
 mod settle;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-pub use claim::Claims;
-pub use dead_letters::DeadLetterStatements;
-pub use destinations::DestinationStatements;
-pub use enqueue::{CHUNKS, EnqueueStatements};
-pub use idempotency::IdempotencyStatements;
-pub use locks::LockStatements;
-pub use maintenance::MaintenanceStatements;
-pub use settle::SettleStatements;
+pub use claim::{Turn, claim};
+pub use dead_letters::{discard, get_dead, list_dead, replay};
+pub use destinations::{blocked_keys, destinations, hold, set_policy};
+pub use enqueue::enqueue;
+pub use error::{error_kind, is_id_taken};
+pub use idempotency::{abandon_key, accept, begin_key, complete_key, extend_key, prune_keys};
+pub use locks::{extend_lock, try_lock, unlock};
+pub use maintenance::{prune, stats};
+pub use schema::{SCHEMA_VERSION, check_schema, migrate, migrations};
+pub use settle::{extend, release_claim, settle};
 
-use super::{Migration, Sql, TableNames};
+use super::{Sql, TableNames};
 use crate::Error;
-
-/// The version of the schema that this library needs.
-pub const SCHEMA_VERSION: i32 = 2;
+use crate::clock::{Clock, duration_micros, to_micros};
 
 /// Every statement, for one set of tables.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
+#[derive(Debug)]
 pub struct Statements {
-    /// Producers.
-    pub enqueue: EnqueueStatements,
-    /// Claims.
-    pub claim: Claims,
-    /// Settles, extensions and releases.
-    pub settle: SettleStatements,
-    /// Dead letters.
-    pub dead: DeadLetterStatements,
-    /// Destinations.
-    pub destinations: DestinationStatements,
-    /// Stats and prunes.
-    pub maintenance: MaintenanceStatements,
-    /// Idempotency keys and inbox ids.
-    pub idempotency: IdempotencyStatements,
-    /// Leased locks.
-    pub locks: LockStatements,
-    /// The version of the schema; none where the table is empty.
-    pub version: Sql,
-    /// Creates the table of migrations where there is none.
-    pub create_migrations: Sql,
-    /// The steps.
-    pub migrations: Vec<Migration>,
+    enqueue: enqueue::EnqueueStatements,
+    claim: claim::Claims,
+    settle: settle::SettleStatements,
+    dead: dead_letters::DeadLetterStatements,
+    destinations: destinations::DestinationStatements,
+    maintenance: maintenance::MaintenanceStatements,
+    idempotency: idempotency::IdempotencyStatements,
+    locks: locks::LockStatements,
+    schema: schema::SchemaStatements,
 }
 
 impl Statements {
@@ -70,43 +60,32 @@ impl Statements {
             return Err(Error::invalid_config("schema", problem));
         }
         Ok(Arc::new(Self {
-            enqueue: EnqueueStatements::new(names),
-            claim: Claims::new(names),
-            settle: SettleStatements::new(names),
-            dead: DeadLetterStatements::new(names),
-            destinations: DestinationStatements::new(names),
-            maintenance: MaintenanceStatements::new(names),
-            idempotency: IdempotencyStatements::new(names),
-            locks: LockStatements::new(names),
-            version: sql(names, "SELECT max(version) FROM {~migrations}"),
-            create_migrations: sql(names, CREATE_MIGRATIONS),
-            migrations: migrations(names),
+            enqueue: enqueue::EnqueueStatements::new(names),
+            claim: claim::Claims::new(names),
+            settle: settle::SettleStatements::new(names),
+            dead: dead_letters::DeadLetterStatements::new(names),
+            destinations: destinations::DestinationStatements::new(names),
+            maintenance: maintenance::MaintenanceStatements::new(names),
+            idempotency: idempotency::IdempotencyStatements::new(names),
+            locks: locks::LockStatements::new(names),
+            schema: schema::SchemaStatements::new(names),
         }))
     }
 }
 
-const CREATE_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS {~migrations} (
-    version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL
-)";
+/// Now, in microseconds since the epoch.
+fn now(clock: &dyn Clock) -> i64 {
+    to_micros(clock.now())
+}
 
-/// The steps of the schema, for people who migrate with other tools. Each creates the table of
-/// migrations where it is missing and records itself; run each in a transaction.
-#[must_use]
-pub fn migrations(names: &TableNames) -> Vec<Migration> {
-    let steps = [
-        (1, "outbox", include_str!("0001_outbox.sql")),
-        (2, "receiving", include_str!("0002_receiving.sql")),
-    ];
-    steps
-        .into_iter()
-        .map(|(version, name, text)| {
-            let text = format!(
-                "{CREATE_MIGRATIONS};\n{text}\nINSERT INTO {{~migrations}} (version, name, applied_at)\n\
-                 VALUES ({version}, '{name}', strftime('%Y-%m-%dT%H:%M:%fZ', 'now'));\n"
-            );
-            Migration::new(version, name, names.fill(&text, '"'))
-        })
-        .collect()
+/// That long from now.
+fn after(clock: &dyn Clock, period: Duration) -> i64 {
+    now(clock).saturating_add(duration_micros(period))
+}
+
+/// That long ago.
+fn before(clock: &dyn Clock, period: Duration) -> i64 {
+    now(clock).saturating_sub(duration_micros(period))
 }
 
 /// A template as a statement for these tables.

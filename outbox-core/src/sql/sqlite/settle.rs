@@ -1,24 +1,29 @@
 //! Settles, extensions and releases.
 
-use super::{Sql, TableNames, sql};
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use super::{Statements, now, sql};
+use crate::clock::Clock;
+use crate::sql::{Cell, Session, Settling, Sql, TableNames, Value, answer, hex, json, micros};
+use crate::{Error, Lease, LeaseStatus, LeaseToken, Retention, Settlement};
 
 /// The statements after a claim.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct SettleStatements {
+#[derive(Debug)]
+pub(super) struct SettleStatements {
     /// `?1` a JSON array of `[seq, token in hex, kind, microseconds, text or null, reason or null]`
     /// (see [`Kind`](crate::sql::Kind)) · `?2` now · `?3` what publishing does: 0 keeps the row in
     /// the history, 5 deletes it. Returns `seq` and token of each row that it settled. A trigger
     /// moves the terminal ones.
-    pub settle: Sql,
+    settle: Sql,
     /// `?1` a JSON array of `[seq, token in hex]` · `?2` the lease's new end. Returns `seq` and
     /// token of each row that it extended.
-    pub extend: Sql,
+    extend: Sql,
     /// `?1` a JSON array of `seq`. Returns, for each that is open, its `seq` and whether it is
     /// under a lease.
-    pub held: Sql,
+    held: Sql,
     /// `?1` token · `?2` now. Releases all rows under an unexpired lease with this token.
-    pub release_claim: Sql,
+    release_claim: Sql,
 }
 
 impl SettleStatements {
@@ -68,3 +73,108 @@ const RELEASE_CLAIM: &str = "UPDATE {~events} SET \
        shape = CASE WHEN shape <> 2 THEN 1 ELSE shape END, \
        lease_until = NULL \
      WHERE lease_token = ?1 AND lease_until > ?2";
+
+/// Settles a batch.
+///
+/// # Errors
+///
+/// Those of the session. Where nothing tells that the settle itself failed, it may be done.
+pub async fn settle<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    clock: &dyn Clock,
+    retention: Retention,
+    batch: &[Settlement],
+) -> Result<Vec<LeaseStatus>, Error> {
+    let publish = match retention {
+        Retention::DeleteAtOnce => 5,
+        Retention::Keep => 0,
+    };
+    let rows = Settling::new(batch).json();
+    let values = [
+        Value::Text(&rows),
+        Value::Int(now(clock)),
+        Value::Int(publish),
+    ];
+    let ours = changed(session, &sql.settle.settle, &values).await?;
+    let leases = batch.iter().map(|settlement| settlement.lease);
+    answers(session, sql, leases, &ours, true).await
+}
+
+/// Extends leases.
+///
+/// # Errors
+///
+/// As [`settle`].
+pub async fn extend<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    clock: &dyn Clock,
+    leases: &[Lease],
+    by: Duration,
+) -> Result<Vec<LeaseStatus>, Error> {
+    let rows: Vec<(i64, String)> = leases
+        .iter()
+        .map(|lease| (lease.seq, hex(lease.token.as_bytes())))
+        .collect();
+    let rows = json(&rows);
+    let end = now(clock).saturating_add(micros(by));
+    let values = [Value::Text(&rows), Value::Int(end)];
+    let ours = changed(session, &sql.settle.extend, &values).await?;
+    answers(session, sql, leases.iter().copied(), &ours, false).await
+}
+
+/// Gives back what the claim with this token took.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn release_claim<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    clock: &dyn Clock,
+    token: LeaseToken,
+) -> Result<u64, Error> {
+    let values = [Value::Bytes(token.as_bytes()), Value::Int(now(clock))];
+    session.execute(&sql.settle.release_claim, &values).await
+}
+
+/// The leases whose rows a statement changed.
+async fn changed<S: Session>(
+    session: &mut S,
+    sql: &Sql,
+    values: &[Value<'_>],
+) -> Result<HashSet<Lease>, Error> {
+    let rows = session
+        .fetch(sql, values, &[Cell::Int, Cell::Bytes])
+        .await?;
+    let lease = |row: &crate::sql::Row| {
+        let token = row.bytes.first()?.as_deref()?.try_into().ok()?;
+        Some(Lease::new(row.int(0), LeaseToken::from_bytes(token)))
+    };
+    Ok(rows.iter().filter_map(lease).collect())
+}
+
+/// Tells lost leases from ended ones; asks only where something was not changed.
+async fn answers<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    leases: impl Iterator<Item = Lease> + Clone,
+    ours: &HashSet<Lease>,
+    ended: bool,
+) -> Result<Vec<LeaseStatus>, Error> {
+    let missing: Vec<i64> = leases
+        .clone()
+        .filter(|lease| !ours.contains(lease))
+        .map(|lease| lease.seq)
+        .collect();
+    let mut held = HashMap::new();
+    if !missing.is_empty() {
+        let list = json(&missing);
+        let rows = session
+            .fetch(&sql.settle.held, &[Value::Text(&list)], &[Cell::Int; 2])
+            .await?;
+        held.extend(rows.iter().map(|row| (row.int(0), row.is(1))));
+    }
+    Ok(answer(leases, ours, ended, &held))
+}

@@ -1,42 +1,58 @@
 //! Running statements on a connection.
 
+use std::future::Future;
+
 use diesel::QueryResult;
-use diesel::mysql::Mysql;
-use outbox_core::sql::Sql;
-use outbox_core::sql::mysql::{Cell, Letter, Row, Session, Value};
+use diesel::result::Error as DieselError;
+use outbox_core::sql::{Cell, Letter, Row, Session, Sql, Value};
 use outbox_core::{Error, async_trait};
 
-use super::error::classify;
-use super::row::{Cells, Letters};
+use crate::cells::{Cells, Letters};
+use crate::read::Columns;
 use crate::run::Runs;
-use crate::statement::Statement;
+use crate::statement::{Bind, Statement};
+
+/// A database whose calls are written in the core.
+pub(crate) trait Dialect: Columns {
+    /// The core's error for an `operation` that failed on this connection just now.
+    fn classify<C: Runs<Backend = Self>>(
+        conn: &mut C,
+        operation: &'static str,
+        error: DieselError,
+    ) -> impl Future<Output = Error> + Send;
+}
 
 /// A connection, and what to say where it fails.
-pub(super) struct Connection<C> {
+pub(crate) struct Connection<C> {
     conn: C,
     operation: &'static str,
 }
 
-impl<C: Runs<Mysql>> Connection<C> {
-    pub(super) const fn new(conn: C, operation: &'static str) -> Self {
+impl<C: Runs<Backend: Dialect>> Connection<C> {
+    pub(crate) const fn new(conn: C, operation: &'static str) -> Self {
         Self { conn, operation }
     }
 
-    pub(super) const fn connection(&mut self) -> &mut C {
+    #[cfg(feature = "mysql")]
+    pub(crate) const fn connection(&mut self) -> &mut C {
         &mut self.conn
     }
 
     /// The answer of a statement that was made just now.
-    pub(super) async fn answer<T>(&mut self, answer: QueryResult<T>) -> Result<T, Error> {
+    pub(crate) async fn answer<T>(&mut self, answer: QueryResult<T>) -> Result<T, Error> {
         match answer {
             Ok(answer) => Ok(answer),
-            Err(error) => Err(classify(&mut self.conn, self.operation, error).await),
+            Err(error) => Err(C::Backend::classify(&mut self.conn, self.operation, error).await),
         }
     }
 }
 
 #[async_trait]
-impl<C: Runs<Mysql>> Session for Connection<C> {
+impl<C> Session for Connection<C>
+where
+    C: Runs<Backend: Dialect>,
+    for<'q> Value<'q>: Bind<C::Backend>,
+{
     async fn batch(&mut self, statements: &str) -> Result<(), Error> {
         let done = self.conn.batch(statements).await;
         self.answer(done).await

@@ -2,8 +2,9 @@
 
 use async_trait::async_trait;
 
-use crate::sql::{EventRow, Sql, hex};
-use crate::{Error, ErrorKind};
+use super::{EventRow, Sql};
+use crate::clock::from_micros;
+use crate::{BlockedKey, DeadLetter, DeathReason, Error, ErrorKind};
 
 /// What a statement binds.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +76,12 @@ impl Row {
         let bytes = self.bytes.get(at)?.as_deref()?;
         Some(String::from_utf8_lossy(bytes).into_owned())
     }
+
+    /// Destination, key, `seq`, since (in µs).
+    pub(super) fn blocked_key(&self) -> BlockedKey {
+        let text = |at| self.text(at).unwrap_or_default();
+        BlockedKey::new(text(0), text(1), self.int(0), from_micros(self.int(1)))
+    }
 }
 
 /// A row that holds an event: its number, then the event or why it makes none, then the columns
@@ -96,10 +103,20 @@ impl Letter {
     pub const fn new(seq: i64, event: Result<EventRow, String>, rest: Row) -> Self {
         Self { seq, event, rest }
     }
+
+    /// The dead letter of a row that goes on with the reason and the instant (in µs). It is listed
+    /// whatever it holds.
+    pub(super) fn dead(self) -> DeadLetter {
+        let reason = DeathReason::from_name(&self.rest.text(0).unwrap_or_default());
+        let event = self
+            .event
+            .unwrap_or_else(|_| EventRow::unreadable(self.seq))
+            .event_as_far_as_readable();
+        DeadLetter::new(event, reason, from_micros(self.rest.int(0)))
+    }
 }
 
-/// One connection. Where several statements belong together, it is in a transaction that
-/// [`BEGIN`](super::BEGIN) began.
+/// One connection. Where several statements belong together, it is in a transaction.
 #[async_trait]
 pub trait Session: Send {
     /// Makes statements without values, by the simple protocol.
@@ -123,20 +140,6 @@ pub trait Session: Send {
         values: &[Value<'_>],
         cells: &[Cell],
     ) -> Result<Vec<Letter>, Error>;
-}
-
-/// Names as a statement takes them: in hex, separated by commas, for `FIND_IN_SET`. An empty list
-/// is a comma: nothing is in it.
-#[must_use]
-pub fn names_text<T: AsRef<str>>(names: &[T]) -> String {
-    if names.is_empty() {
-        return ",".to_owned();
-    }
-    let names: Vec<String> = names
-        .iter()
-        .map(|name| hex(name.as_ref().as_bytes()))
-        .collect();
-    names.join(",")
 }
 
 /// The row of a query that always returns one.
