@@ -18,6 +18,31 @@ use crate::statement::Statement;
 const OPERATION: &str = "enqueue";
 
 /// Through any asynchronous connection to PostgreSQL, pooled ones included.
+///
+/// What an enqueue costs is its round trip. Through a shared `&AsyncPgConnection` it shares that of
+/// the statements beside it (diesel-async calls this pipelining; the server takes them in the order
+/// in which they are first polled, each in the open transaction):
+///
+/// ```no_run
+/// # async fn example(
+/// #     conn: &mut diesel_async::AsyncPgConnection, outbox: outbox_diesel::PgStore,
+/// # ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+/// use outbox_core::{Enqueue, NewEvent};
+///
+/// conn.transaction::<_, Box<dyn std::error::Error + Send + Sync>, _>(async |conn| {
+///     let conn: &AsyncPgConnection = conn;
+///     let (mut one, mut other) = (conn, conn);
+///     let change = diesel::sql_query("UPDATE repositories SET pushes = pushes + 1");
+///     let event = NewEvent::bytes("T", "x").to("https://ci.example/hooks");
+///     let (changed, stored) =
+///         futures::join!(change.execute(&mut one), outbox.enqueue(&mut other, event));
+///     changed?;
+///     stored?;
+///     Ok(())
+/// }).await
+/// # }
+/// ```
 #[async_trait]
 impl<C: AsyncConnectionCore<Backend = Pg>> Enqueue<C> for PgStore {
     async fn enqueue(&self, conn: &mut C, event: NewEvent) -> Result<Enqueued, Error> {
