@@ -51,6 +51,7 @@ pub async fn claim<D: ClaimDriver>(
         claim: Claim::default(),
         bytes: request.bytes,
         asked: Shapes::default(),
+        stale: false,
         learned: false,
         more: false,
         unfinished: false,
@@ -83,6 +84,8 @@ struct Run<'a, D> {
     bytes: u64,
     /// The shapes that were asked for rows.
     asked: Shapes,
+    /// Whether the knowledge of shapes was old when the claim began.
+    stale: bool,
     /// Whether a statement brought notes.
     learned: bool,
     /// Whether the last window was filled: more rows follow.
@@ -100,7 +103,9 @@ impl<D: ClaimDriver> Run<'_, D> {
                 DestinationFilter::Except(list) => list,
                 _ => &[],
             });
-            state.shares(rows, (self.clock)())
+            let now = (self.clock)();
+            self.stale = state.is_stale(now);
+            state.shares(rows, now)
         };
         self.share_out(shares).await?;
         if self.needs_look(rows) {
@@ -124,7 +129,7 @@ impl<D: ClaimDriver> Run<'_, D> {
         if self.taken() == 0 && !self.unfinished && state.mark.matters() {
             return true;
         }
-        !self.learned && (self.taken() < rows || state.is_stale((self.clock)()))
+        !self.learned && (self.taken() < rows || self.stale)
     }
 
     fn taken(&self) -> usize {
@@ -181,6 +186,7 @@ impl<D: ClaimDriver> Run<'_, D> {
         let step = Step::Fresh {
             rung: place,
             seq: start.seq,
+            notes: self.stale || !lock(self.state).mark.was_full(),
         };
         let taken = self.take(&step).await?;
         let now = (self.clock)();

@@ -102,6 +102,12 @@ impl Mark {
         self.cost() > CHEAP
     }
 
+    /// Whether the last claim stopped at its limit.
+    #[must_use]
+    pub const fn was_full(&self) -> bool {
+        !self.drained
+    }
+
     fn is_time(&self, now: Instant) -> bool {
         self.next_sweep.is_none_or(|at| at <= now)
     }

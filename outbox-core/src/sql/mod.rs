@@ -50,7 +50,7 @@ pub use session::{Cell, Letter, Row, Session, Value};
 pub use settling::{Kind, Settling, answer, at_places, releases, under};
 pub use shares::{Shape, Shapes, Shares};
 pub use stats::stats;
-pub use taken::{Step, Taken};
+pub use taken::{Step, Taken, filters};
 
 /// The text of a statement, cheap to clone.
 pub type Sql = Arc<str>;

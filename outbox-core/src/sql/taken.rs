@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::{EventRow, Notes, micros};
-use crate::{ClaimRequest, Claimed, Lease, LeaseToken, Undecodable};
+use crate::{ClaimRequest, Claimed, DestinationFilter, Lease, LeaseToken, Undecodable};
 
 /// One statement of a claim.
 #[derive(Debug, Clone)]
@@ -15,6 +15,8 @@ pub enum Step {
         rung: usize,
         /// The first `seq`.
         seq: i64,
+        /// Whether it also learns which shapes have rows.
+        notes: bool,
     },
     /// Fresh rows from `seq` on, by a window, with filters; parks rows.
     FreshWindow {
@@ -46,6 +48,17 @@ pub enum Step {
         /// The destination and the key's hash.
         after: (String, i64),
     },
+}
+
+/// The filters of a request as parameters: event types, only these destinations, not these.
+#[must_use]
+pub fn filters(request: &ClaimRequest) -> [Option<&[String]>; 3] {
+    let (only, except) = match &request.destinations {
+        DestinationFilter::Only(list) => (Some(list.as_slice()), None),
+        DestinationFilter::Except(list) => (None, Some(list.as_slice())),
+        DestinationFilter::All => (None, None),
+    };
+    [request.event_types.as_deref(), only, except]
 }
 
 impl Step {
@@ -100,7 +113,7 @@ impl Taken {
             self.note(step, row, extra);
             return;
         };
-        if matches!(step, Step::Fresh { .. }) && self.notes.is_none() {
+        if matches!(step, Step::Fresh { notes: true, .. }) && self.notes.is_none() {
             self.notes = Some(Notes::new(extra));
         }
         let (seq, size) = (row.seq, row.payload.len());

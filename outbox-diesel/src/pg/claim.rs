@@ -10,8 +10,8 @@ use diesel_async::AsyncPgConnection;
 use outbox_core::sql::pg::Statements;
 use outbox_core::sql::{self, ClaimDriver, EventRow, Notes, Step, Taken, micros};
 use outbox_core::{
-    Claim, ClaimRequest, DestinationFilter, Error, Hold, Lease, LeaseStatus, LeaseToken,
-    OutboxStore, Settlement, async_trait,
+    Claim, ClaimRequest, Error, Hold, Lease, LeaseStatus, LeaseToken, OutboxStore, Settlement,
+    async_trait,
 };
 
 use super::value::{Id, Value};
@@ -66,43 +66,32 @@ impl ClaimDriver for Driver {
         bytes: i64,
         first: bool,
     ) -> Result<Taken, Error> {
-        let sql = &self.sql.claim;
         let mut values = vec![
             Value::Uuid(Id(*request.token.as_bytes())),
             Value::BigInt(Some(micros(request.lease))),
             Value::BigInt(Some(bytes)),
             Value::Bool(first),
         ];
-        let text = match step {
-            Step::Fresh { rung, seq } => {
+        match step {
+            Step::Fresh { seq, .. } | Step::FreshWindow { seq, .. } => {
                 values.push(Value::BigInt(Some(*seq)));
-                &sql.fresh[*rung]
             }
-            Step::FreshWindow { rung, rows, seq } => {
-                values.push(Value::BigInt(Some(*seq)));
-                values.extend(filters(request));
-                values.push(Value::BigInt(Some(*rows)));
-                &sql.fresh_window[*rung]
-            }
-            Step::DueWindow { rung, rows } => {
-                values.extend(filters(request));
-                values.push(Value::BigInt(Some(*rows)));
-                &sql.due_window[*rung]
-            }
-            Step::Parked { rung, after } => {
-                values.push(Value::Text(Some(after)));
-                values.extend(filters(request));
-                &sql.parked[*rung]
-            }
+            Step::DueWindow { .. } => {}
+            Step::Parked { after, .. } => values.push(Value::Text(Some(after))),
             Step::Keyed { rows, after } => {
                 let rows = i32::try_from(*rows).unwrap_or(i32::MAX);
                 values.push(Value::Integer(Some(rows)));
                 values.push(Value::Text(Some(&after.0)));
                 values.push(Value::BigInt(Some(after.1)));
-                values.extend(filters(request));
-                &sql.keyed
             }
-        };
+        }
+        if !matches!(step, Step::Fresh { .. }) {
+            values.extend(sql::filters(request).map(texts));
+        }
+        if let Step::FreshWindow { rows, .. } | Step::DueWindow { rows, .. } = step {
+            values.push(Value::BigInt(Some(*rows)));
+        }
+        let text = self.sql.claim.of(step);
         let found: Vec<Found> = rows(&mut self.conn, "claim", text, values).await?;
         let mut taken = Taken::with_capacity(found.len());
         for row in found {
@@ -123,14 +112,8 @@ impl ClaimDriver for Driver {
     }
 }
 
-fn filters(request: &ClaimRequest) -> [Value<'_>; 3] {
-    let (only, except) = match &request.destinations {
-        DestinationFilter::Only(list) => (Some(list), None),
-        DestinationFilter::Except(list) => (None, Some(list)),
-        _ => (None, None),
-    };
-    [request.event_types.as_ref(), only, except]
-        .map(|list| Value::Texts(list.map(|all| all.iter().map(|one| Some(&**one)).collect())))
+fn texts(list: Option<&[String]>) -> Value<'_> {
+    Value::Texts(list.map(|all| all.iter().map(|one| Some(&**one)).collect()))
 }
 
 /// A row that a claim returned. One that can't be read fails alone.

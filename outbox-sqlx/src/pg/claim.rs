@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use outbox_core::sql::{self, ClaimDriver, Notes, Step, Taken, micros};
 use outbox_core::{
-    Claim, ClaimRequest, DestinationFilter, Error, Hold, Lease, LeaseStatus, LeaseToken,
-    OutboxStore, Settlement, async_trait,
+    Claim, ClaimRequest, Error, Hold, Lease, LeaseStatus, LeaseToken, OutboxStore, Settlement,
+    async_trait,
 };
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -77,15 +77,7 @@ impl ClaimDriver for Driver {
         bytes: i64,
         first: bool,
     ) -> Result<Taken, Error> {
-        let sql = &self.sql.claim;
-        let text = match step {
-            Step::Fresh { rung, .. } => &sql.fresh[*rung],
-            Step::FreshWindow { rung, .. } => &sql.fresh_window[*rung],
-            Step::DueWindow { rung, .. } => &sql.due_window[*rung],
-            Step::Parked { rung, .. } => &sql.parked[*rung],
-            Step::Keyed { .. } => &sql.keyed,
-        };
-        let start = query(text)
+        let start = query(self.sql.claim.of(step))
             .bind(Uuid::from_bytes(*request.token.as_bytes()))
             .bind(micros(request.lease))
             .bind(bytes)
@@ -120,15 +112,8 @@ impl ClaimDriver for Driver {
 }
 
 fn filtered<'q>(statement: Statement<'q>, request: &'q ClaimRequest) -> Statement<'q> {
-    let (only, except) = match &request.destinations {
-        DestinationFilter::Only(list) => (Some(list.as_slice()), None),
-        DestinationFilter::Except(list) => (None, Some(list.as_slice())),
-        _ => (None, None),
-    };
-    statement
-        .bind(request.event_types.as_deref())
-        .bind(only)
-        .bind(except)
+    let [types, only, except] = sql::filters(request);
+    statement.bind(types).bind(only).bind(except)
 }
 
 /// A row that can't be read fails alone.

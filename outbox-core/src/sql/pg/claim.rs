@@ -5,7 +5,7 @@
 //! then one `bigint` more. A row whose `lease_until` is null is no event but a note on the claim.
 
 use super::{event_columns, sql};
-use crate::sql::{LADDER, Sql, TableNames};
+use crate::sql::{LADDER, Sql, Step, TableNames};
 
 /// Statements that claim; those with a row limit come one for each rung of [`LADDER`].
 #[derive(Debug)]
@@ -13,23 +13,25 @@ use crate::sql::{LADDER, Sql, TableNames};
 pub struct ClaimSql {
     /// Fresh rows without a filter. `$1` token, `$2` lease in µs, `$3` bytes, `$4` whether the first
     /// row comes whatever its size, `$5` first `seq`. The last column is [`Notes`](crate::sql::Notes).
-    pub fresh: Vec<Sql>,
+    fresh: Vec<Sql>,
+    /// As `fresh`, without notes: the last column is zero.
+    fresh_alone: Vec<Sql>,
     /// Fresh rows with filters, by a window of so many rows: parks those of held or excluded
     /// destinations. `$1` to `$5` as `fresh`, `$6` event types or null, `$7` only these destinations
     /// or null, `$8` excluded destinations or null, `$9` most rows. The note: `seq` is the last one
     /// looked at, `max_attempts` how many were, `replays` how many of these were free, `attempts` how
     /// many were parked, the last column as that of `fresh`.
-    pub fresh_window: Vec<Sql>,
+    fresh_window: Vec<Sql>,
     /// Due rows, as `fresh_window` without `$5`: `$5` to `$7` are the filters, `$8` the most rows.
-    pub due_window: Vec<Sql>,
+    due_window: Vec<Sql>,
     /// Parked rows whose destination is free. `$1` to `$4` as `fresh`, `$5` the destination to start
     /// after, `$6` to `$8` the filters.
-    pub parked: Vec<Sql>,
+    parked: Vec<Sql>,
     /// Runs of keys. `$1` to `$4` as `fresh`, `$5` most rows, `$6` destination and `$7` hash of the
     /// key to start after, `$8` to `$10` the filters. The last column is 1 where a dead event blocks
     /// its key. The note: `destination` and `seq` are `$6` and `$7` of the next claim, which should
     /// follow at once where `attempts` is 1.
-    pub keyed: Sql,
+    keyed: Sql,
     /// No claim: [`Notes`](crate::sql::Notes), then the last `seq` that was given out.
     pub look: Sql,
 }
@@ -47,6 +49,7 @@ impl ClaimSql {
         };
         Self {
             fresh: ladder(FRESH),
+            fresh_alone: ladder(&FRESH.replace(":notes", "0::bigint")),
             fresh_window: ladder(&window("shape = 0 AND seq >= $5", "seq", 6)),
             due_window: ladder(&window(
                 "shape = 1 AND available_at <= now()",
@@ -56,6 +59,23 @@ impl ClaimSql {
             parked: ladder(PARKED),
             keyed: sql(names, KEYED),
             look: sql(names, &LOOK.replace(":notes", NOTES)),
+        }
+    }
+}
+
+impl ClaimSql {
+    /// The statement of this step.
+    #[must_use]
+    pub fn of(&self, step: &Step) -> &Sql {
+        match step {
+            Step::Fresh {
+                rung, notes: true, ..
+            } => &self.fresh[*rung],
+            Step::Fresh { rung, .. } => &self.fresh_alone[*rung],
+            Step::FreshWindow { rung, .. } => &self.fresh_window[*rung],
+            Step::DueWindow { rung, .. } => &self.due_window[*rung],
+            Step::Parked { rung, .. } => &self.parked[*rung],
+            Step::Keyed { .. } => &self.keyed,
         }
     }
 }
@@ -77,6 +97,9 @@ const NOTES: &str = "(
              WHERE hold_until > now() AND hold_until < 'infinity')
           ) - now()) * 1000000)::bigint), 0) * 16)";
 
+/// Fresh rows. What no index serves is asked of expressions, here and below: of a bare column the
+/// planner has statistics. Where they were taken while all rows were under a lease, or where all are
+/// for one destination, it would expect no row to remain, and scan and sort the table.
 const FRESH: &str = concat!(
     "UPDATE {events} AS e
 SET attempts = e.attempts + 1, lease_token = $1,
@@ -88,8 +111,8 @@ WHERE e.ctid = ANY (ARRAY(
             SELECT ctid AS tid, seq, octet_length(payload) AS size
             FROM {events}
             WHERE shape = 0 AND seq >= $5
-              AND (lease_until IS NULL OR lease_until <= now())
-              AND destination <> ALL (ARRAY(
+              AND COALESCE(lease_until, '-infinity') <= now()
+              AND COALESCE(destination, '') <> ALL (ARRAY(
                   SELECT destination FROM {destinations} WHERE hold_until > now()))
             ORDER BY seq
             LIMIT :rows
@@ -121,10 +144,10 @@ fn window(which: &str, order: &str, filter: u8) -> String {
            destination = ANY (COALESCE(${except}::text[], '{{}}') || ARRAY(
                SELECT destination FROM {{destinations}} WHERE hold_until > now())) AS closed
     FROM {{events}}
-    WHERE {which} AND (lease_until IS NULL OR lease_until <= now())
+    WHERE {which} AND COALESCE(lease_until, '-infinity') <= now()
       AND CASE WHEN ${types}::text[] IS NULL AND ${only}::text[] IS NULL THEN true
-          ELSE (${types} IS NULL OR event_type = ANY (${types}))
-              AND (${only} IS NULL OR destination = ANY (${only})) END
+          ELSE (${types} IS NULL OR array_position(${types}, event_type) IS NOT NULL)
+              AND (${only} IS NULL OR array_position(${only}, destination) IS NOT NULL) END
     ORDER BY {order}
     LIMIT :rows
     FOR UPDATE SKIP LOCKED
@@ -173,8 +196,8 @@ const PARKED: &str = concat!(
         SELECT ctid AS tid, seq, octet_length(payload) AS size
         FROM {events}
         WHERE shape = 3 AND destination = d.destination
-          AND (lease_until IS NULL OR lease_until <= now())
-          AND ($6::text[] IS NULL OR event_type = ANY ($6))
+          AND COALESCE(lease_until, '-infinity') <= now()
+          AND ($6::text[] IS NULL OR array_position($6, event_type) IS NOT NULL)
         ORDER BY seq
         LIMIT :rows
         FOR UPDATE SKIP LOCKED

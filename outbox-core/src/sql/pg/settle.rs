@@ -27,8 +27,12 @@ impl SettleSql {
     pub(super) fn new(names: &TableNames, retention: Retention) -> Self {
         let keep = retention == Retention::Keep;
         let history = if keep { HISTORY } else { "" };
+        let columns = if keep { "*, 0 AS kind" } else { "seq" };
+        let published = PUBLISHED
+            .replace(":columns", columns)
+            .replace(":history", history);
         Self {
-            published: sql(names, &PUBLISHED.replace(":history", history)),
+            published: sql(names, &published),
             mixed: sql(names, &MIXED.replace(":history", history)),
             extend: sql(names, EXTEND),
             held: sql(names, HELD),
@@ -40,7 +44,7 @@ impl SettleSql {
 const PUBLISHED: &str = "WITH gone AS (
     DELETE FROM {events}
     WHERE seq = ANY ($1) AND lease_token = $2
-    RETURNING *, 0 AS kind
+    RETURNING :columns
 ):history
 SELECT array_agg(seq) FROM gone";
 
