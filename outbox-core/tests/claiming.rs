@@ -85,7 +85,7 @@ impl ClaimDriver for Table {
         let until = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
         let notes = self.notes();
         let (name, seqs, note) = match *step {
-            Step::Fresh { rung, seq } => {
+            Step::Fresh { rung, seq, .. } => {
                 let width = LADDER[rung];
                 let (seqs, _) = self.window(false, seq, width, i64::from(width));
                 ("fresh", seqs, None)

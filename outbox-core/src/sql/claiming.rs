@@ -129,7 +129,8 @@ impl<D: ClaimDriver> Run<'_, D> {
         if self.taken() == 0 && !self.unfinished && state.mark.matters() {
             return true;
         }
-        !self.learned && (self.taken() < rows || self.stale)
+        let short = self.taken() < rows && !state.mark.was_full();
+        !self.learned && (short || self.stale)
     }
 
     fn taken(&self) -> usize {
