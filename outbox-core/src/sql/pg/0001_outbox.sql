@@ -39,7 +39,7 @@ CREATE TABLE {events} (
 );
 CREATE INDEX {~events_fresh} ON {events} (seq) WHERE shape = 0;
 CREATE INDEX {~events_due} ON {events} (available_at, seq) WHERE shape = 1;
-CREATE INDEX {~events_keyed} ON {events} ((khash >> 58), destination, khash, seq)
+CREATE INDEX {~events_keyed} ON {events} ((khash >> 60), destination, khash, seq)
     WHERE key IS NOT NULL;
 CREATE INDEX {~events_parked} ON {events} (destination, seq) WHERE shape = 3;
 CREATE INDEX {~events_later} ON {events} (available_at, seq) WHERE shape = 4;

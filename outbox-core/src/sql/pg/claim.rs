@@ -86,7 +86,7 @@ const NOTES: &str = "(
     SELECT ((SELECT 1 FROM {events} WHERE shape = 1 AND available_at <= now()
              ORDER BY available_at, seq LIMIT 1) IS NOT NULL)::integer
         + ((SELECT 1 FROM {events} WHERE key IS NOT NULL
-             ORDER BY khash >> 58, destination, khash, seq LIMIT 1) IS NOT NULL)::integer * 2
+             ORDER BY khash >> 60, destination, khash, seq LIMIT 1) IS NOT NULL)::integer * 2
         + ((SELECT 1 FROM {events} WHERE shape = 3
              ORDER BY destination, seq LIMIT 1) IS NOT NULL)::integer * 4
         + EXISTS (SELECT FROM {destinations} WHERE hold_until > now())::integer * 8

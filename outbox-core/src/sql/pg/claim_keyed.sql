@@ -1,6 +1,6 @@
 -- Claims runs of keys, from the key after (p_destination, p_khash) on and round once.
 --
--- A lane is what has one destination and one hash of the key. Lanes lie in 64 stripes, by the top
+-- A lane is what has one destination and one hash of the key. Lanes lie in 16 stripes, by the top
 -- bits of the hash, and the index has them by stripe, destination and hash. A pass takes the guards
 -- of a few stripes (advisory locks, kept until commit; nobody waits for one), and only then reads:
 -- each statement of a VOLATILE function has a snapshot of its own under READ COMMITTED.
@@ -28,31 +28,35 @@ AS $claim_keyed$
 #variable_conflict use_column
 DECLARE
     v_class CONSTANT integer := '{events}'::regclass::oid::bigint::bit(32)::integer;
-    -- Rows of one lane that a claim takes while there are others; read at once.
-    v_chunk CONSTANT integer := greatest(4, p_rows / 8);
+    -- Rows of one lane that a claim takes while there are others, and rows that are read at once.
+    v_share CONSTANT integer := greatest(4, p_rows / 8);
+    v_chunk integer := greatest(8, p_rows / 2);
     v_out text[];
     -- The place behind which the walk goes on.
     v_d text := p_destination;
     v_k bigint := p_khash;
+    v_before integer;
     v_before_d text;
     v_before_k bigint;
     -- Whether this is the last round, and where that ends.
     v_wrapped boolean := p_khash = -9223372036854775808 AND p_destination = '';
-    v_end bigint := CASE WHEN v_wrapped THEN 31 ELSE p_khash >> 58 END;
+    v_end bigint := CASE WHEN v_wrapped THEN 7 ELSE p_khash >> 60 END;
     -- The guarded stripes, and how many the next pass guards.
     v_lo bigint;
     v_hi bigint;
-    v_stripes integer := 4;
-    -- What is left: rows and bytes to claim, lanes to look at, rows to look through for a lease.
+    v_stripes integer := 1;
+    -- What is left: rows and bytes to claim, rows to look at, and to look through for a lease.
     v_rows integer := p_rows;
     v_bytes bigint := p_bytes;
-    v_lanes integer := 1000;
+    v_budget integer := greatest(12000, 8 * p_rows);
     v_search integer := 100000;
     v_unfinished boolean := false;
     v_seen integer;
+    v_n integer;
+    v_end_seen boolean;
     v_whole boolean;
     v_full boolean;
-    v_share integer;
+    v_more integer;
     v_count bigint;
     v_lease bigint;
     v_stale bigint;
@@ -81,34 +85,31 @@ BEGIN
     v_out := COALESCE(p_except, '{}') || ARRAY(
         SELECT destination FROM {destinations} WHERE hold_until > now());
 
-    WHILE v_rows > 0 AND v_bytes > 0 AND v_lanes > 0 LOOP
-        v_lo := v_k >> 58;
-        IF v_stripes > 4 THEN
-            -- The next stripe that has rows.
-            SELECT e.khash >> 58 INTO v_lo
-            FROM {events} e
-            WHERE e.key IS NOT NULL
-              AND (e.khash >> 58, e.destination, e.khash) > (v_k >> 58, v_d, v_k)
-            ORDER BY e.khash >> 58, e.destination, e.khash, e.seq
-            LIMIT 1;
-            EXIT WHEN v_wrapped AND (v_lo IS NULL OR v_lo > v_end);
-            IF v_lo IS NULL THEN
-                v_wrapped := true;
-                v_d := '';
-                v_k := -9223372036854775808;
-                CONTINUE;
-            END IF;
-            IF v_lo > v_k >> 58 THEN
-                v_d := '';
-                v_k := v_lo << 58;
-            END IF;
+    WHILE v_rows > 0 AND v_bytes > 0 AND v_budget > 0 LOOP
+        -- The next stripe that has rows.
+        SELECT e.khash >> 60 INTO v_lo
+        FROM {events} e
+        WHERE e.key IS NOT NULL
+          AND (e.khash >> 60, e.destination, e.khash) > (v_k >> 60, v_d, v_k)
+        ORDER BY e.khash >> 60, e.destination, e.khash, e.seq
+        LIMIT 1;
+        EXIT WHEN v_wrapped AND (v_lo IS NULL OR v_lo > v_end);
+        IF v_lo IS NULL THEN
+            v_wrapped := true;
+            v_d := '';
+            v_k := -9223372036854775808;
+            CONTINUE;
+        END IF;
+        IF v_lo > v_k >> 60 THEN
+            v_d := '';
+            v_k := v_lo << 60;
         END IF;
         v_hi := v_lo - 1;
-        WHILE v_hi < 31 AND v_hi < v_lo + v_stripes - 1
+        WHILE v_hi < 7 AND v_hi < v_lo + v_stripes - 1
               AND pg_try_advisory_xact_lock(v_class, (v_hi + 1)::integer) LOOP
             v_hi := v_hi + 1;
         END LOOP;
-        v_stripes := least(v_stripes * 4, 64);
+        v_stripes := least(v_stripes * 4, 16);
 
         v_tids := '{}';
         v_long_d := '{}';
@@ -120,94 +121,110 @@ BEGIN
         v_short_k := '{}';
 
         v_full := v_hi >= v_lo;
-        WHILE v_full AND v_rows > 0 AND v_bytes > 0 AND v_lanes > 0 LOOP
+        WHILE v_full AND v_rows > 0 AND v_bytes > 0 AND v_budget > 0 LOOP
             v_seen := 0;
             v_full := false;
+            v_before := v_rows;
             FOR v_lane IN
-                SELECT x.destination, x.khash, x.n, x.tids, x.seqs, x.size, x.held, x.stale, x.cut,
-                    m.first_seq, m.last_seq,
-                    EXISTS (SELECT FROM {blocked} b
-                        WHERE b.destination = x.destination AND b.key IN (x.low, x.high)) AS blocked
+                SELECT x.*, m.first_seq, m.last_seq
                 FROM (
-                    SELECT stripe, destination, khash, count(*)::integer AS n, array_agg(tid) AS tids,
-                        array_agg(seq) AS seqs, sum(size) AS size,
-                        min(key) AS low, max(key) AS high,
-                        bool_or(leased) AS held, bool_or(stale) AS stale,
-                        min(seq) FILTER (WHERE NOT due) AS cut
+                    SELECT stripe, destination, khash, array_agg(tid) AS tids, array_agg(seq) AS seqs,
+                        sum(size) AS size, max(state) AS state, min(seq) FILTER (WHERE state = 1) AS cut
                     FROM (
-                        SELECT e.khash >> 58 AS stripe, e.destination, e.khash, e.key, e.seq, e.ctid AS tid,
+                        SELECT e.khash >> 60 AS stripe, e.destination, e.khash, e.seq, e.ctid AS tid,
                             octet_length(e.payload) AS size,
-                            e.lease_until > now() AS leased, e.lease_token IS NOT NULL AS stale,
-                            e.available_at <= now()
-                            AND (p_types IS NULL OR e.event_type = ANY (p_types)) AS due
+                            CASE
+                                WHEN e.lease_until > now() THEN 3
+                                WHEN (SELECT true FROM {blocked} LIMIT 1) AND EXISTS (
+                                    SELECT FROM {blocked} b
+                                    WHERE b.destination = e.destination AND b.key = e.key) THEN 3
+                                WHEN e.lease_token IS NOT NULL THEN 2
+                                WHEN e.available_at > now()
+                                    OR p_types IS NOT NULL AND e.event_type <> ALL (p_types) THEN 1
+                                ELSE 0
+                            END AS state
                         FROM {events} e
                         WHERE e.key IS NOT NULL
-                          AND (e.khash >> 58, e.destination, e.khash) > (v_k >> 58, v_d, v_k)
-                          AND e.khash >> 58 <= v_hi
-                        ORDER BY e.khash >> 58, e.destination, e.khash, e.seq
-                        LIMIT v_chunk + 1
+                          AND (e.khash >> 60, e.destination, e.khash) > (v_k >> 60, v_d, v_k)
+                          AND e.khash >> 60 <= v_hi
+                        ORDER BY e.khash >> 60, e.destination, e.khash, e.seq
+                        LIMIT v_chunk
                     ) r
                     GROUP BY stripe, destination, khash
                 ) x
                 LEFT JOIN {runs} m ON m.destination = x.destination AND m.khash = x.khash
                 ORDER BY x.stripe, x.destination, x.khash
             LOOP
-                v_seen := v_seen + v_lane.n;
-                v_whole := v_seen <= v_chunk;
-                IF NOT v_whole THEN
+                v_n := cardinality(v_lane.tids);
+                v_seen := v_seen + v_n;
+                v_end_seen := v_seen < v_chunk;
+                v_whole := v_end_seen AND v_n <= v_share;
+                IF NOT v_end_seen THEN
                     v_full := true;
                     -- Cut by the chunk: the next one begins with it.
-                    EXIT WHEN v_lane.n <= v_chunk;
+                    EXIT WHEN v_n <= v_share;
                 END IF;
                 v_before_d := v_d;
                 v_before_k := v_k;
                 v_d := v_lane.destination;
                 v_k := v_lane.khash;
-                v_lanes := v_lanes - 1;
                 IF v_d = ANY (v_out) OR NOT v_d = ANY (p_only) THEN
                     -- Past the destination's lanes of this stripe.
-                    v_k := v_k | 288230376151711743;
+                    v_k := v_k | 1152921504606846975;
                     v_full := true;
                     EXIT;
                 END IF;
-                CONTINUE WHEN v_lane.held OR v_lane.blocked OR v_lane.cut = v_lane.seqs[1];
+                CONTINUE WHEN v_lane.state = 3 OR v_lane.cut = v_lane.seqs[1];
 
-                v_stale := CASE WHEN v_lane.stale THEN v_lane.seqs[v_lane.n] END;
-                IF NOT v_whole AND (v_lane.last_seq IS NULL OR v_lane.seqs[v_lane.n] < v_lane.last_seq) THEN
-                    v_from := greatest(v_lane.seqs[v_lane.n] + 1, v_lane.first_seq);
+                v_stale := CASE WHEN v_lane.state > 0 THEN v_lane.seqs[v_n] END;
+                IF NOT v_end_seen AND (v_lane.last_seq IS NULL OR v_lane.seqs[v_n] < v_lane.last_seq) THEN
+                    v_from := greatest(v_lane.seqs[v_n] + 1, v_lane.first_seq);
                     v_to := COALESCE(v_lane.last_seq, 9223372036854775807);
-                    SELECT count(*), max(seq), min(seq) FILTER (WHERE leased),
-                        COALESCE(max(seq) FILTER (WHERE stale), v_stale)
-                    INTO v_count, v_last, v_lease, v_stale
-                    FROM (
-                        SELECT e.seq, e.lease_until > now() AS leased,
-                            e.lease_token IS NOT NULL AS stale
+                    v_lease := NULL;
+                    v_count := 0;
+                    IF v_lane.first_seq IS NOT NULL THEN
+                        SELECT e.seq INTO v_lease
                         FROM {events} e
-                        WHERE e.key IS NOT NULL AND e.khash >> 58 = v_k >> 58
+                        WHERE e.key IS NOT NULL AND e.khash >> 60 = v_k >> 60
                           AND e.destination = v_d AND e.khash = v_k
-                          AND e.seq BETWEEN v_from AND v_to
-                        ORDER BY e.khash >> 58, e.destination, e.khash, e.seq
-                        LIMIT v_search
-                    ) s;
+                          AND e.seq = v_lane.first_seq AND e.lease_until > now();
+                    END IF;
+                    IF v_lease IS NULL THEN
+                        SELECT count(*), COALESCE(max(seq), v_from - 1), min(seq) FILTER (WHERE leased),
+                            COALESCE(max(seq) FILTER (WHERE stale), v_stale)
+                        INTO v_count, v_last, v_lease, v_stale
+                        FROM (
+                            SELECT e.seq, e.lease_until > now() AS leased,
+                                e.lease_token IS NOT NULL AS stale
+                            FROM {events} e
+                            WHERE e.key IS NOT NULL AND e.khash >> 60 = v_k >> 60
+                              AND e.destination = v_d AND e.khash = v_k
+                              AND e.seq BETWEEN v_from AND v_to
+                            ORDER BY e.khash >> 60, e.destination, e.khash, e.seq
+                            LIMIT v_search
+                        ) s;
+                    END IF;
                     IF v_lease IS NOT NULL OR v_count = v_search THEN
+                        -- The next claim goes on from here.
                         v_unfinished := v_unfinished OR v_lease IS NULL;
-                        IF v_count > 100 THEN
+                        v_from := COALESCE(v_lease, v_last + 1);
+                        IF v_lane.first_seq IS DISTINCT FROM v_from THEN
                             INSERT INTO {runs} (destination, khash, first_seq, last_seq)
-                            VALUES (v_d, v_k, COALESCE(v_lease, v_last + 1), v_to)
+                            VALUES (v_d, v_k, v_from, v_to)
                             ON CONFLICT (destination, khash) DO UPDATE
                             SET first_seq = EXCLUDED.first_seq, last_seq = EXCLUDED.last_seq;
                         END IF;
-                        v_search := greatest(v_search - v_count, 0);
+                        v_search := v_search - v_count;
                         CONTINUE;
                     END IF;
                     v_search := v_search - v_count;
                 END IF;
 
-                v_count := least(v_lane.n, v_chunk, v_rows);
+                v_count := least(v_n, v_share, v_rows);
                 v_run := v_lane.tids[1:v_count];
                 v_size := v_lane.size;
                 v_last := v_lane.seqs[v_count];
-                IF v_lane.cut IS NOT NULL OR v_lane.stale OR v_size > v_bytes THEN
+                IF v_lane.state > 0 OR v_size > v_bytes THEN
                     -- The rows that can be taken, up to the first that can't. A row that a late settle
                     -- holds can't.
                     SELECT array_agg(tid ORDER BY ord) FILTER (WHERE fits), sum(size) FILTER (WHERE fits),
@@ -254,16 +271,19 @@ BEGIN
                 END IF;
                 EXIT WHEN v_rows <= 0 OR v_bytes <= 0;
             END LOOP;
+            v_budget := v_budget - v_seen - 20;
+            -- Little at once where nothing is to be had.
+            v_chunk := greatest(v_share + 1, CASE WHEN v_rows < v_before THEN p_rows / 2 END);
         END LOOP;
 
         -- Few lanes: longer runs of the long ones. Nothing behind what was seen is under a lease.
         IF v_rows > 0 AND v_bytes > 0 THEN
             FOR i IN 1 .. cardinality(v_long_d) LOOP
                 CONTINUE WHEN NOT v_long_more[i];
-                v_share := (v_rows - 1) / (cardinality(v_long_d) - i + 1) + 1;
-                SELECT array_agg(tid ORDER BY seq) FILTER (WHERE due AND nth <= v_share AND total <= v_bytes),
-                    sum(size) FILTER (WHERE due AND nth <= v_share AND total <= v_bytes),
-                    max(seq) FILTER (WHERE due AND nth <= v_share AND total <= v_bytes),
+                v_more := (v_rows - 1) / (cardinality(v_long_d) - i + 1) + 1;
+                SELECT array_agg(tid ORDER BY seq) FILTER (WHERE due AND nth <= v_more AND total <= v_bytes),
+                    sum(size) FILTER (WHERE due AND nth <= v_more AND total <= v_bytes),
+                    max(seq) FILTER (WHERE due AND nth <= v_more AND total <= v_bytes),
                     count(*)
                 INTO v_run, v_size, v_last, v_count
                 FROM (
@@ -274,11 +294,11 @@ BEGIN
                             e.available_at <= now() AND e.lease_token IS NULL
                             AND (p_types IS NULL OR e.event_type = ANY (p_types)) AS due
                         FROM {events} e
-                        WHERE e.key IS NOT NULL AND e.khash >> 58 = v_long_k[i] >> 58
+                        WHERE e.key IS NOT NULL AND e.khash >> 60 = v_long_k[i] >> 60
                           AND e.destination = v_long_d[i] AND e.khash = v_long_k[i]
                           AND e.seq > v_long_last[i]
-                        ORDER BY e.khash >> 58, e.destination, e.khash, e.seq
-                        LIMIT v_share + 1
+                        ORDER BY e.khash >> 60, e.destination, e.khash, e.seq
+                        LIMIT v_more + 1
                     ) x
                     WINDOW w AS (ORDER BY seq ROWS UNBOUNDED PRECEDING)
                 ) s;
@@ -288,7 +308,7 @@ BEGIN
                     v_bytes := v_bytes - v_size;
                     v_long_last[i] := v_last;
                 END IF;
-                IF v_count <= v_share THEN
+                IF v_count <= v_more THEN
                     v_short_d := v_short_d || v_long_d[i];
                     v_short_k := v_short_k || v_long_k[i];
                 END IF;
@@ -320,15 +340,15 @@ BEGIN
             WHERE m.destination = s.destination AND m.khash = s.khash;
         END IF;
 
-        IF v_rows > 0 AND v_bytes > 0 AND v_lanes > 0 THEN
+        IF v_rows > 0 AND v_bytes > 0 AND v_budget > 0 THEN
             v_hi := greatest(v_hi, v_lo);
             v_d := '';
-            IF v_hi >= 31 THEN
+            IF v_hi >= 7 THEN
                 EXIT WHEN v_wrapped;
                 v_wrapped := true;
                 v_k := -9223372036854775808;
             ELSE
-                v_k := (v_hi + 1) << 58;
+                v_k := (v_hi + 1) << 60;
             END IF;
         END IF;
     END LOOP;

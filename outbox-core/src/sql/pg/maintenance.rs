@@ -55,7 +55,7 @@ const STATS: &str = "WITH front AS MATERIALIZED (
         SELECT destination, khash, key, seq, available_at,
             COALESCE(lease_until > now(), false) AS leased
         FROM {events} WHERE key IS NOT NULL
-        ORDER BY khash >> 58, destination, khash, seq LIMIT $1
+        ORDER BY khash >> 60, destination, khash, seq LIMIT $1
     ) k
 ), state AS (
     SELECT destination, available_at, COALESCE(lease_until > now(), false) AS leased,

@@ -128,8 +128,8 @@ const RELEASE_CLAIM: &str = "WITH near AS MATERIALIZED (
     UNION ALL
     (SELECT ctid, lease_token FROM {events}
      WHERE key IS NOT NULL
-       AND (khash >> 58, destination, khash) > ($4::bigint >> 58, $3, $4::bigint)
-     ORDER BY khash >> 58, destination, khash, seq LIMIT 20000)
+       AND (khash >> 60, destination, khash) > ($4::bigint >> 60, $3, $4::bigint)
+     ORDER BY khash >> 60, destination, khash, seq LIMIT 20000)
 ), mine AS MATERIALIZED (
     SELECT e.ctid AS tid
     FROM (SELECT tid FROM near WHERE lease_token = $1) n JOIN {events} e ON e.ctid = n.tid
