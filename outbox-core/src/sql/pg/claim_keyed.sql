@@ -48,7 +48,7 @@ DECLARE
     -- What is left: rows and bytes to claim, rows to look at, and to look through for a lease.
     v_rows integer := p_rows;
     v_bytes bigint := p_bytes;
-    v_budget integer := greatest(12000, 8 * p_rows);
+    v_budget integer := greatest(6000, 8 * p_rows);
     v_search integer := 100000;
     v_unfinished boolean := false;
     v_seen integer;
