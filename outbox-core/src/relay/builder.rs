@@ -105,7 +105,7 @@ impl RelayBuilder {
     }
 
     /// The most payload bytes held at once; the first event of a claim comes whatever its size.
-    /// Default: 32 MiB.
+    /// Default: 16 MiB.
     pub fn claim_bytes(mut self, bytes: u64) -> Self {
         self.parts.settings.claim_bytes = bytes;
         self

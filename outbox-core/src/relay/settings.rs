@@ -36,7 +36,7 @@ impl Default for Settings {
             concurrency: 64,
             per_destination: 8,
             batch_size: 1_000,
-            claim_bytes: 32 << 20,
+            claim_bytes: 16 << 20,
             lease: Duration::from_secs(60),
             delivery_timeout: Duration::from_secs(30),
             poll_interval: Duration::from_secs(1),
