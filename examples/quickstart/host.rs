@@ -55,12 +55,13 @@ impl Host {
         for first in forks.iter().filter_map(|pushes| pushes.first()) {
             database.create_repository(first).await?;
         }
-        let outage = format!(
-            "down for {:?}; after that it fails {:.0} % of the requests",
-            args.outage,
-            args.flaky.0 * 100.0
-        );
-        timeline.step("ci", &outage);
+        let fails = format!("fails {:.0} % of the requests", args.flaky.0 * 100.0);
+        let plan = if args.outage.is_zero() {
+            fails
+        } else {
+            format!("down for {:?}; after that it {fails}", args.outage)
+        };
+        timeline.step("ci", &plan);
         timeline.step("mirror", "answers 410 Gone");
         let ci = CiServer::start("ci", folder, args.outage, args.flaky, timeline).await?;
         let (outage, flaky) = (Duration::ZERO, Share(0.0));

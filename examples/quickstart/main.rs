@@ -40,7 +40,7 @@ async fn main() -> ExitCode {
     } else {
         tokio::select! {
             ended = everything(&args, &timeline) => ended,
-            _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+            () = asked_to_stop() => Err("interrupted".into()),
         }
     };
     match ended {
@@ -82,18 +82,17 @@ async fn everything(args: &Args, timeline: &Arc<Timeline>) -> Result<bool, AnyEr
     Ok(summary.is_good())
 }
 
-/// Relays for another process's host until Ctrl-C.
+/// Relays for another process's host until Ctrl-C or SIGTERM.
 async fn relay_only(args: &Args, timeline: &Timeline) -> Result<(), AnyError> {
     let nowhere = std::path::Path::new("");
     let database = Database::open(args.database_url.as_ref(), nowhere).await?;
     let workers = Workers::start(&database, args.workers, &Poke::new())?;
     timeline.step("relay", "working; Ctrl-C stops it");
     let mut tick = tokio::time::interval(std::time::Duration::from_millis(100));
-    let interrupted = tokio::signal::ctrl_c();
-    tokio::pin!(interrupted);
+    let mut stop = std::pin::pin!(asked_to_stop());
     loop {
         tokio::select! {
-            _ = &mut interrupted => break,
+            () = &mut stop => break,
             _ = tick.tick() => timeline.progress("relay", &workers.tally.text()),
         }
     }
@@ -102,6 +101,24 @@ async fn relay_only(args: &Args, timeline: &Timeline) -> Result<(), AnyError> {
     timeline.step("relay", &format!("stopped in order: {}", tally.text()));
     database.close().await;
     Ok(())
+}
+
+/// Ends at Ctrl-C and, on Unix, at the SIGTERM that service managers send.
+async fn asked_to_stop() {
+    #[cfg(unix)]
+    let terminated = async {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut signal) => _ = signal.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminated = std::future::pending::<()>();
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = terminated => {}
+    }
 }
 
 /// An error with its causes, but for those that it tells itself.

@@ -1,16 +1,20 @@
 //! A stored event, as a relay and an operator see it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::SystemTime;
 
 use bytes::Bytes;
 
-use crate::EventId;
+use crate::text::{Bytes as Length, Names};
+use crate::{EventId, shown_destination};
 
 /// An event as a store hands it out. All instants are the store's clock.
 ///
+/// `Debug` shows neither the payload nor the values of headers, and of a URL the host only.
+///
 /// Made by store adapters with [`Event::new`]; fields beyond the required ones are then assigned.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
     /// The producer's id, stable over attempts and replays.
@@ -77,6 +81,51 @@ impl Event {
             attempts: 0,
             replays: 0,
             last_error: None,
+        }
+    }
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Event")
+            .field("id", &self.id)
+            .field("seq", &self.seq)
+            .field("event_type", &self.event_type)
+            .field("destination", &shown_destination(&self.destination))
+            .field("payload", &Length(self.payload.len()))
+            .field("content_type", &self.content_type)
+            .field("aggregate_type", &self.aggregate_type)
+            .field("aggregate_id", &self.aggregate_id)
+            .field("key", &self.key)
+            .field("headers", &Names(&self.headers))
+            .field("dedup_key", &self.dedup_key)
+            .field("created_at", &self.created_at)
+            .field("expires_at", &self.expires_at)
+            .field("max_attempts", &self.max_attempts)
+            .field("attempts", &self.attempts)
+            .field("replays", &self.replays)
+            .field("last_error", &self.last_error)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_shows_no_payload_no_header_and_no_token_of_a_url() {
+        let to = "https://user:hunter2@ci.example/T0/hunter2?token=hunter2";
+        let mut event = Event::new(EventId::new(), 7, "Pushed", to, "hunter2");
+        event
+            .headers
+            .insert("authorization".into(), "hunter2".into());
+        let new = crate::NewEvent::bytes("Pushed", "hunter2")
+            .to(to)
+            .header("authorization", "hunter2");
+        for shown in [format!("{event:?}"), format!("{new:?}")] {
+            assert!(!shown.contains("hunter2"), "{shown}");
+            assert!(shown.contains("7 bytes") && shown.contains("authorization"));
         }
     }
 }

@@ -1,12 +1,14 @@
 //! What a producer enqueues.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::{Error, EventId};
+use crate::text::{Bytes as Length, Names};
+use crate::{Error, EventId, shown_destination};
 
 /// A type that is always enqueued under the same event type, and knows its ordering key.
 ///
@@ -51,7 +53,7 @@ pub trait TypedEvent: Serialize {
 /// assert_eq!(event.payload().as_ref(), br#"{"after":"4f1c"}"#);
 /// # Ok::<(), outbox_core::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[must_use]
 pub struct NewEvent {
     pub(crate) id: EventId,
@@ -67,6 +69,27 @@ pub struct NewEvent {
     pub(crate) delay: Option<Duration>,
     pub(crate) expires_in: Option<Duration>,
     pub(crate) max_attempts: Option<u32>,
+}
+
+/// Without the payload, the values of headers, and more of a URL than its host.
+impl fmt::Debug for NewEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewEvent")
+            .field("id", &self.id)
+            .field("event_type", &self.event_type)
+            .field("destination", &shown_destination(&self.destination))
+            .field("payload", &Length(self.payload.len()))
+            .field("content_type", &self.content_type)
+            .field("aggregate_type", &self.aggregate_type)
+            .field("aggregate_id", &self.aggregate_id)
+            .field("key", &self.key)
+            .field("headers", &Names(&self.headers))
+            .field("dedup_key", &self.dedup_key)
+            .field("delay", &self.delay)
+            .field("expires_in", &self.expires_in)
+            .field("max_attempts", &self.max_attempts)
+            .finish()
+    }
 }
 
 impl NewEvent {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Observer, Transition, notify};
+use super::{Observer, Transition, notify_all};
 
 /// Tells every one of several observers, in the order in which they were added. A panic in one
 /// keeps nothing from the others.
@@ -35,9 +35,7 @@ impl FanOut {
 
 impl Observer for FanOut {
     fn on(&self, transition: &Transition<'_>) {
-        for observer in &self.0 {
-            notify(&**observer, transition);
-        }
+        notify_all(&self.0, transition);
     }
 }
 

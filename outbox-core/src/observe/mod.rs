@@ -213,6 +213,13 @@ pub trait Observer: Send + Sync {
     fn on(&self, transition: &Transition<'_>);
 }
 
+/// Tells observers, each inside a panic boundary.
+pub(crate) fn notify_all(observers: &[Arc<dyn Observer>], transition: &Transition<'_>) {
+    for observer in observers {
+        notify(&**observer, transition);
+    }
+}
+
 /// Tells an observer, inside a panic boundary.
 pub(crate) fn notify(observer: &dyn Observer, transition: &Transition<'_>) {
     // What the observer broke by its panic is its own.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::contain::contained;
+use crate::observe::notify_all;
 use crate::{Observer, Transition};
 
 /// The observers of one relay.
@@ -16,10 +16,6 @@ impl<'a> Watch<'a> {
     }
 
     pub(super) fn tell(&self, transition: &Transition<'_>) {
-        for observer in self.observers {
-            if let Err(panic) = contained(|| observer.on(transition)) {
-                tracing::error!(panic, "an observer panicked; the relay goes on");
-            }
-        }
+        notify_all(self.observers, transition);
     }
 }
