@@ -54,7 +54,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub(crate) patience: Duration,
 
-    /// Only relay, until Ctrl-C: for a second process on the database of a first one.
+    /// Only relay, until Ctrl-C or SIGTERM: for a second process on the database of a first one.
     #[arg(long, requires = "database_url", conflicts_with = "no_relay")]
     pub(crate) relay_only: bool,
 

@@ -143,11 +143,24 @@ fn leaves_no_file_behind_when_it_is_interrupted() {
 }
 
 #[test]
+fn a_relay_of_its_own_stops_in_order_when_it_is_terminated() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = sqlite_url(&folder);
+    let mut relay = Program::start(&["--relay-only", "--database-url", &url]);
+    relay.read_until(|line| line.contains("working"));
+    relay.terminate();
+    let ended = relay.end();
+    assert!(ended.status.success(), "{}", ended.said);
+    assert!(ended.said.contains("stopped in order"), "{}", ended.said);
+}
+
+#[test]
 fn a_sample_stands_in_where_there_is_no_repository() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--pushes", "3", "--outage", "0", "--flaky", "0"];
     let ended = Program::start_in(folder.path(), &arguments).end();
     ended.assert_all_arrived(3);
+    assert!(!ended.said.contains("down for"), "{}", ended.said);
     assert!(ended.said.contains("bundled sample"), "{}", ended.said);
 }
 

@@ -111,8 +111,17 @@ impl Program {
 
     /// What Ctrl-C does.
     pub(crate) fn interrupt(&self) {
+        self.signal("-INT");
+    }
+
+    /// What a service manager does.
+    pub(crate) fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    fn signal(&self, signal: &str) {
         let id = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-INT", &id]).status();
+        let sent = Command::new("kill").args([signal, &id]).status();
         assert!(sent.expect("kill runs").success());
     }
 
