@@ -39,13 +39,13 @@ pub(crate) async fn run(bench: &Bench, events: u32) {
     let mut diesel = bench.diesel.get().await.expect("connected");
     let events = usize::try_from(events).expect("few");
     bench.clear().await;
-    report("sqlx, 1", by_sqlx(bench, &mut sqlx, 1, events / 10).await);
+    report("sqlx, 1", by_sqlx(bench, &mut sqlx, 1, events / 5).await);
     report(
         "diesel, 1",
-        by_diesel(bench, &mut diesel, 1, events / 10).await,
+        by_diesel(bench, &mut diesel, 1, events / 5).await,
     );
     for rows in BULKS {
-        let rounds = (events / rows).max(15);
+        let rounds = (events / rows).max(60);
         bench.clear().await;
         report(
             &format!("sqlx, {rows}"),
@@ -57,7 +57,7 @@ pub(crate) async fn run(bench: &Bench, events: u32) {
             by_diesel(bench, &mut diesel, rows, rounds).await,
         );
     }
-    ways(bench, &mut sqlx, &mut diesel, events / 10).await;
+    ways(bench, &mut sqlx, &mut diesel, events / 5).await;
     bench.clear().await;
 }
 
