@@ -29,9 +29,7 @@ impl Times {
 }
 
 pub(crate) async fn run(bench: &Bench, events: u32) {
-    println!(
-        "\nenqueue: {events} events of 400 bytes by hand and as many through the store, in turns"
-    );
+    println!("\nenqueue: events of 400 bytes, by hand and through the store in turns");
     println!("median µs of the call, and of the transaction with a business row");
     println!("                  by hand: call, all; store: call, all; ratios");
     bench.execute(BUSINESS).await;
