@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use outbox_core::{Claimed, Event, EventId, Lease, LeaseStatus, LeaseToken, Outcome};
 
@@ -41,8 +41,8 @@ pub(crate) enum Told {
 pub(crate) struct Ledger {
     step: u64,
     entries: BTreeMap<i64, Entry>,
-    /// The events that are being delivered now, by any relay.
-    live: BTreeSet<i64>,
+    /// The events that are being delivered now, by any relay, and since when.
+    live: BTreeMap<u64, (i64, Instant)>,
     met: BTreeSet<&'static str>,
     hasher: DefaultHasher,
     told: Told,
@@ -247,21 +247,30 @@ impl Ledger {
         }
     }
 
-    /// A delivery is under way: the only one of its event and of its key.
-    pub(crate) fn entered(&mut self, seq: i64) {
+    /// A delivery is under way: the only one of its event and of its key. Returns its number.
+    ///
+    /// One that has run out of time counts no more: its relay has aborted it, and its task is
+    /// dropped when it comes to that.
+    pub(crate) fn entered(&mut self, seq: i64, now: Instant) -> u64 {
         if !self.time_broke {
             let key = self.entry(seq).key.clone();
-            for live in &self.live {
+            let in_time = |since: Instant| now.saturating_duration_since(since) < TIMEOUT;
+            for (live, since) in self.live.values() {
                 let same = *live == seq || (key.is_some() && self.entries[live].key == key);
-                assert!(!same, "events {seq} and {live} are delivered at once");
+                assert!(
+                    !same || !in_time(*since),
+                    "events {seq} and {live} are delivered at once"
+                );
             }
         }
-        self.live.insert(seq);
+        self.step += 1;
+        self.live.insert(self.step, (seq, now));
+        self.step
     }
 
     /// A delivery has ended.
-    pub(crate) fn left(&mut self, seq: i64) {
-        self.live.remove(&seq);
+    pub(crate) fn left(&mut self, number: u64) {
+        self.live.remove(&number);
     }
 
     /// It turned out that nothing was attempted.

@@ -92,12 +92,12 @@ impl Transport for Moody {
 }
 
 /// A delivery under way, until it ends or is dropped.
-struct Live(Arc<World>, i64);
+struct Live(Arc<World>, u64);
 
 impl Live {
     fn enter(world: &Arc<World>, event: &Event) -> Self {
-        world.ledger().entered(event.seq);
-        Self(Arc::clone(world), event.seq)
+        let number = world.ledger().entered(event.seq, world.sim.now());
+        Self(Arc::clone(world), number)
     }
 }
 
