@@ -13,7 +13,7 @@
 //! doesn't need that: a manager with `RecyclingMethod::Fast` saves a round trip for each call, and a
 //! call on a dead connection fails as unavailable and is made again on another.
 
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod cells;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod detach;
@@ -28,7 +28,7 @@ mod retry;
 mod rows;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod run;
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod session;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod statement;

@@ -77,7 +77,6 @@ impl<'r, 'a, DB: Columns, R: Row<'a, DB>> Reader<'r, DB, R> {
     }
 
     /// The same row, from the column of this number on.
-    #[cfg(any(feature = "mysql", feature = "sqlite"))]
     pub(crate) const fn from(&self, place: usize) -> Self {
         let mut reader = Self::new(self.row);
         reader.place = place;

@@ -113,7 +113,6 @@ pub(crate) trait Runs: Send {
         V: Bind<Self::Backend> + Send + Sync;
 
     /// Runs statements without values, by the simple protocol.
-    #[cfg(any(feature = "mysql", feature = "sqlite"))]
     fn batch(&mut self, statements: &str) -> impl Future<Output = QueryResult<()>> + Send;
 }
 
@@ -146,7 +145,6 @@ where
         execute(self.0, statement).await
     }
 
-    #[cfg(any(feature = "mysql", feature = "sqlite"))]
     async fn batch(&mut self, statements: &str) -> QueryResult<()> {
         self.0.batch_execute(statements).await
     }
@@ -181,7 +179,6 @@ where
         execute_sync(self.0, &statement)
     }
 
-    #[cfg(any(feature = "mysql", feature = "sqlite"))]
     async fn batch(&mut self, statements: &str) -> QueryResult<()> {
         self.0.batch_execute(statements)
     }

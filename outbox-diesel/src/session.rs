@@ -14,6 +14,9 @@ use crate::statement::{Bind, Statement};
 
 /// A database whose calls are written in the core.
 pub(crate) trait Dialect: Columns {
+    /// Values as they are bound.
+    type Bound<'q>: From<Value<'q>> + Bind<Self> + Send + Sync;
+
     /// The core's error for an `operation` that failed on this connection just now.
     fn classify<C: Runs<Backend = Self>>(
         conn: &mut C,
@@ -48,18 +51,17 @@ impl<C: Runs<Backend: Dialect>> Connection<C> {
 }
 
 #[async_trait]
-impl<C> Session for Connection<C>
-where
-    C: Runs<Backend: Dialect>,
-    for<'q> Value<'q>: Bind<C::Backend>,
-{
+impl<C: Runs<Backend: Dialect>> Session for Connection<C> {
     async fn batch(&mut self, statements: &str) -> Result<(), Error> {
         let done = self.conn.batch(statements).await;
         self.answer(done).await
     }
 
     async fn execute(&mut self, sql: &Sql, values: &[Value<'_>]) -> Result<u64, Error> {
-        let done = self.conn.execute(statement(sql, values)).await;
+        let done = self
+            .conn
+            .execute(statement::<C::Backend>(sql, values))
+            .await;
         self.answer(done).await
     }
 
@@ -71,7 +73,7 @@ where
     ) -> Result<Vec<Row>, Error> {
         let rows = self
             .conn
-            .read(statement(sql, values), &Cells(columns))
+            .read(statement::<C::Backend>(sql, values), &Cells(columns))
             .await;
         self.answer(rows).await
     }
@@ -82,12 +84,12 @@ where
         values: &[Value<'_>],
         columns: &[Cell],
     ) -> Result<Vec<Letter>, Error> {
-        let statement = statement(sql, values);
+        let statement = statement::<C::Backend>(sql, values);
         let rows = self.conn.read(statement, &Letters(columns)).await;
         self.answer(rows).await
     }
 }
 
-fn statement<'q>(sql: &'q Sql, values: &[Value<'q>]) -> Statement<'q, Value<'q>> {
-    Statement::new(sql, values.to_vec())
+fn statement<'q, DB: Dialect>(sql: &'q Sql, values: &[Value<'q>]) -> Statement<'q, DB::Bound<'q>> {
+    Statement::new(sql, values.iter().copied().map(Into::into).collect())
 }

@@ -79,6 +79,7 @@ macro_rules! session {
                 Value::Int(number) => query.bind(number),
                 Value::Text(text) => query.bind(text.to_owned()),
                 Value::Bytes(bytes) => query.bind(bytes.to_owned()),
+                Value::Id(id) => query.bind(id.to_vec()),
             })
         }
 

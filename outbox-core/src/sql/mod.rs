@@ -17,6 +17,7 @@ pub mod mysql;
 mod names;
 mod notes;
 pub mod pg;
+mod pruning;
 mod receiving;
 mod row;
 mod scan;
@@ -43,13 +44,13 @@ pub use mark::{Mark, Scan, Start};
 pub use migration::Migration;
 pub use names::TableNames;
 pub use notes::Notes;
+pub use pruning::Pruning;
 pub use receiving::{InboxRow, KeyRow, accepted, lock_name, lock_status, owner};
 pub use row::{EventRow, header_text};
 pub use scan::ScanState;
 pub use session::{Cell, Letter, Row, Session, Value};
 pub use settling::{Kind, Settling, answer, at_places, releases, under};
 pub use shares::{Shape, Shapes, Shares};
-pub use stats::stats;
 pub use taken::{Step, Taken, filters};
 
 /// The text of a statement, cheap to clone.

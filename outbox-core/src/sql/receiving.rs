@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::Row;
 use crate::{Accepted, Begun, Bytes, Error, ErrorKind, Fingerprint, LeaseStatus, LockStatus};
 
 /// A key that is not free, as a look finds it.
@@ -18,6 +19,15 @@ pub struct KeyRow {
 }
 
 impl KeyRow {
+    /// From a row of these columns, in any order of kinds.
+    pub(super) fn read(mut row: Row) -> Self {
+        Self {
+            same: row.is(0),
+            left: row.maybe(1),
+            answer: row.bytes.pop().flatten(),
+        }
+    }
+
     /// Why a request with this key does not start.
     #[must_use]
     pub fn begun(self) -> Begun {
@@ -37,6 +47,13 @@ impl KeyRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "built by every adapter")]
 pub struct InboxRow(pub Option<Vec<u8>>);
+
+impl InboxRow {
+    /// From a row that ends with the fingerprint.
+    pub(super) fn read(mut row: Row) -> Self {
+        Self(row.bytes.pop().flatten())
+    }
+}
 
 /// What a message is whose id was found taken.
 ///

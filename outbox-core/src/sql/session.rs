@@ -23,6 +23,8 @@ pub enum Value<'a> {
     Text(&'a str),
     /// Bytes.
     Bytes(&'a [u8]),
+    /// An id or token: a UUID where the database has a type for it, else its bytes.
+    Id([u8; 16]),
 }
 
 impl<'a> Value<'a> {

@@ -28,20 +28,22 @@ pub(super) fn first_rows(row: &Row, limit: u32, oldest_due: Option<Duration>) ->
     }
 }
 
-/// The counts of pending, claimed, due and parked events, dead letters and blocked keys, each up to
-/// `limit`; and how many µs the oldest due event has been due.
-#[must_use]
-pub fn stats(counts: [i64; 6], limit: u32, oldest_due: Option<i64>) -> Stats {
-    let count = |rows| Count::new(u64::try_from(rows).unwrap_or(0), limit.into());
-    let [pending, claimed, due, parked, dead, blocked_keys] = counts.map(count);
-    let age = |micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+/// The numbers of pending, claimed, due and parked events, each up to `limit`; how many µs the oldest
+/// due one has been due; dead letters and blocked keys, each up to `limit`.
+pub(super) fn each_up_to(row: &Row, limit: u32) -> Stats {
+    let count = |at| Count::new(u64::try_from(row.int(at)).unwrap_or(0), limit.into());
     Stats {
-        pending,
-        claimed,
-        due,
-        parked,
-        oldest_due: oldest_due.map(age),
-        dead,
-        blocked_keys,
+        pending: count(0),
+        claimed: count(1),
+        due: count(2),
+        parked: count(3),
+        oldest_due: row.maybe(4).map(age),
+        dead: count(5),
+        blocked_keys: count(6),
     }
+}
+
+/// So many µs.
+pub(super) fn age(micros: i64) -> Duration {
+    Duration::from_micros(u64::try_from(micros).unwrap_or(0))
 }

@@ -16,6 +16,8 @@ use crate::statement::Statement;
 const ERRORS: &str = "SHOW ERRORS LIMIT 1";
 
 impl Dialect for Mysql {
+    type Bound<'q> = Value<'q>;
+
     async fn classify<C: Runs<Backend = Self>>(
         conn: &mut C,
         operation: &'static str,

@@ -24,6 +24,7 @@ impl Bind<Mysql> for Value<'_> {
             Self::Int(number) => out.push_bind_param_value_only::<BigInt, _>(number),
             Self::Text(text) => out.push_bind_param_value_only::<Text, _>(*text),
             Self::Bytes(bytes) => out.push_bind_param_value_only::<Binary, _>(*bytes),
+            Self::Id(id) => out.push_bind_param_value_only::<Binary, _>(id.as_slice()),
         }
     }
 }

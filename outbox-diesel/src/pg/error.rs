@@ -1,9 +1,14 @@
 //! What PostgreSQL's errors mean.
 
+use diesel::pg::Pg;
 use diesel::result::{DatabaseErrorInformation, DatabaseErrorKind, Error as DieselError};
 use outbox_core::sql::pg::is_id_taken;
 use outbox_core::sql::{failure, id_taken};
 use outbox_core::{Error, ErrorKind};
+
+use super::value::Value;
+use crate::run::Runs;
+use crate::session::Dialect;
 
 /// The call that makes the tables, as errors name it.
 pub(super) const MIGRATE: &str = "PgStore::migrate";
@@ -16,6 +21,18 @@ pub(super) fn classify(operation: &'static str, error: DieselError) -> Error {
         return id_taken().with_source(error);
     }
     failure(kind(&error), operation, MIGRATE).with_source(error)
+}
+
+impl Dialect for Pg {
+    type Bound<'q> = Value<'q>;
+
+    async fn classify<C: Runs<Backend = Self>>(
+        _: &mut C,
+        operation: &'static str,
+        error: DieselError,
+    ) -> Error {
+        classify(operation, error)
+    }
 }
 
 /// The kind of an error.

@@ -1,5 +1,6 @@
 //! PostgreSQL 13 or newer.
 
+mod calls;
 mod claim;
 mod dead_letters;
 mod destinations;

@@ -13,6 +13,7 @@ use diesel::sql_types::{
     Array, BigInt, Binary, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid,
 };
 use outbox_core::clock::from_micros;
+use outbox_core::sql;
 
 use crate::read::Columns;
 use crate::statement::Bind;
@@ -70,6 +71,21 @@ impl Bind<Pg> for Value<'_> {
             Self::MaybeIntegers(all) => bind!(all => Nullable<Array<Nullable<Integer>>>),
             Self::MaybeBigInts(all) => bind!(all => Nullable<Array<Nullable<BigInt>>>),
             Self::ManyBytes(all) => bind!(all => Array<Binary>),
+        }
+    }
+}
+
+/// What calls bind that are written in the core.
+impl<'q> From<sql::Value<'q>> for Value<'q> {
+    fn from(value: sql::Value<'q>) -> Self {
+        match value {
+            sql::Value::NoInt => Self::BigInt(None),
+            sql::Value::NoText => Self::Text(None),
+            sql::Value::NoBytes => Self::MaybeBytes(None),
+            sql::Value::Int(number) => Self::BigInt(Some(number)),
+            sql::Value::Text(text) => Self::Text(Some(text)),
+            sql::Value::Bytes(bytes) => Self::MaybeBytes(Some(bytes)),
+            sql::Value::Id(id) => Self::Uuid(Id(id)),
         }
     }
 }

@@ -11,6 +11,8 @@ use crate::run::Runs;
 use crate::session::Dialect;
 
 impl Dialect for Sqlite {
+    type Bound<'q> = outbox_core::sql::Value<'q>;
+
     async fn classify<C: Runs<Backend = Self>>(
         _: &mut C,
         operation: &'static str,

@@ -22,6 +22,7 @@ impl Bind<Sqlite> for Value<'_> {
             Self::Int(number) => out.push_bind_param_value_only::<BigInt, _>(number),
             Self::Text(text) => out.push_bind_param_value_only::<Text, _>(*text),
             Self::Bytes(bytes) => out.push_bind_param_value_only::<Binary, _>(*bytes),
+            Self::Id(id) => out.push_bind_param_value_only::<Binary, _>(id.as_slice()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outbox_core::sql::mysql::{self, Pruning};
+use outbox_core::sql::{Pruning, mysql};
 use outbox_core::{Error, Maintenance, Prune, Pruned, Stats, async_trait};
 
 use super::MySqlStore;

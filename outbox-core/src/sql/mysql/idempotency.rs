@@ -141,13 +141,8 @@ pub async fn begin_key<S: Session>(
     let cells = [Cell::Int, Cell::Int, Cell::Bytes];
     let mut found = session.fetch(&sql.look, &look, &cells).await?;
     let free = || Error::new(ErrorKind::Conflict, "begin_key: the key is free by now");
-    let mut row = found.pop().ok_or_else(free)?;
-    let row = KeyRow {
-        same: row.is(0),
-        left: row.maybe(1),
-        answer: row.bytes.pop().flatten(),
-    };
-    Ok(row.begun())
+    let row = found.pop().ok_or_else(free)?;
+    Ok(KeyRow::read(row).begun())
 }
 
 /// Keeps the answer and ends the run.
@@ -274,14 +269,11 @@ pub async fn accept<S: Session>(
     // A locking read sees what is committed, whatever the transaction's snapshot.
     let cells = [Cell::Int, Cell::Bytes];
     let look = &sql.look_at_message;
-    let mut found = session.fetch(look, &[scope, name], &cells).await?.pop();
+    let found = session.fetch(look, &[scope, name], &cells).await?.pop();
     if found.as_ref().is_some_and(|row| row.is(0)) {
         let renew = [print, kept, scope, name];
         session.execute(&sql.renew_message, &renew).await?;
         return Ok(Accepted::First);
     }
-    let row = found
-        .as_mut()
-        .map(|row| InboxRow(row.bytes.pop().flatten()));
-    accepted(row, message.fingerprint)
+    accepted(found.map(InboxRow::read), message.fingerprint)
 }

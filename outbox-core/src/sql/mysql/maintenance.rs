@@ -6,9 +6,9 @@ use super::claiming::numbers;
 use super::dead_letters::remove;
 use super::{Cell, Session, Statements, Value, sql};
 use crate::sql::session::only;
-use crate::sql::stats::first_rows;
-use crate::sql::{Sql, TableNames, json, micros};
-use crate::{Error, Prune, Pruned, Stats};
+use crate::sql::stats::{age, first_rows};
+use crate::sql::{Pruning, Sql, TableNames, json, micros};
+use crate::{Error, Stats};
 
 #[derive(Debug)]
 pub(super) struct MaintenanceSql {
@@ -113,45 +113,7 @@ pub async fn stats<S: Session>(
         .fetch(&sql.maintenance.stats, &rows, &[Cell::Int; 7])
         .await
         .and_then(only)?;
-    let age = |micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0));
     Ok(first_rows(&row, count_limit, row.maybe(4).map(age)))
-}
-
-/// A table to prune.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "every adapter must prune each")]
-pub enum Pruning {
-    /// Published rows, and the records of discarded letters.
-    Published,
-    /// Dead letters.
-    Dead,
-    /// De-duplication keys whose event is neither open nor dead.
-    Dedup,
-}
-
-impl Pruning {
-    /// What a prune is asked to do: the tables, and how old their rows may become.
-    #[must_use]
-    pub fn of(prune: &Prune) -> Vec<(Self, Duration)> {
-        let tables = [
-            (Self::Published, prune.published_after),
-            (Self::Dead, prune.dead_after),
-            (Self::Dedup, prune.dedup_after),
-        ];
-        tables
-            .into_iter()
-            .filter_map(|(table, age)| Some((table, age?)))
-            .collect()
-    }
-
-    /// Puts down how many rows were deleted.
-    pub const fn report(self, rows: u64, pruned: &mut Pruned) {
-        match self {
-            Self::Published => pruned.published = rows,
-            Self::Dead => pruned.dead = rows,
-            Self::Dedup => pruned.dedup = rows,
-        }
-    }
 }
 
 /// Deletes up to `rows` rows of this age from a table, and returns how many; in a transaction.

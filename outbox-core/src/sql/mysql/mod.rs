@@ -28,7 +28,7 @@ pub use idempotency::{
     abandon_key, accept, begin_key, complete_key, extend_key, prune_inbox, prune_keys,
 };
 pub use locks::{extend_lock, try_lock, unlock};
-pub use maintenance::{Pruning, prune, stats};
+pub use maintenance::{prune, stats};
 pub use names::names_text;
 pub use schema::{SCHEMA_VERSION, check_schema, migrate, migrations};
 pub use settle::{extend, release_claim, settle};

@@ -1,21 +1,21 @@
 //! Dead letters. Each statement runs in autocommit mode.
 //!
-//! The filter parameters are, in order and each nullable: seqs, ids, event type, destination, key,
+//! The filter parameters are, in order and each nullable: seqs and ids (arrays as text), event type, destination, key,
 //! reason, and for how many µs the letter is dead.
 
-use super::{event_columns, sql};
-use crate::sql::{Sql, TableNames};
+use super::{Statements, count, event_columns, sql};
+use crate::sql::{Cell, Letter, Session, Sql, TableNames, Value, hex, micros};
+use crate::{DeadLetter, DeadLetterFilter, DeathReason, Error, Page, Replay, error_text};
 
 /// Statements on dead letters; `$1` to `$7` are the filter.
 #[derive(Debug)]
-#[non_exhaustive]
-pub struct DeadLetterSql {
-    /// `$8` after this seq, `$9` most rows. The columns of an event, then `reason`, `dead_at`.
-    pub list: Sql,
+pub(super) struct DeadLetterSql {
+    /// `$8` after this seq, `$9` most rows. The columns of an event, then `reason`, `dead_at` in µs.
+    list: Sql,
     /// `$8` most rows, `$9` µs between two, `$10` new time to live in µs or null. One row: how many.
-    pub replay: Sql,
+    replay: Sql,
     /// `$8` most rows, `$9` why. One row: how many.
-    pub discard: Sql,
+    discard: Sql,
 }
 
 impl DeadLetterSql {
@@ -34,8 +34,8 @@ impl DeadLetterSql {
     }
 }
 
-const FILTER: &str = "($1::bigint[] IS NULL OR d.seq = ANY ($1))
-      AND ($2::uuid[] IS NULL OR d.id = ANY ($2))
+const FILTER: &str = "($1::bigint[] IS NULL OR d.seq = ANY ($1::bigint[]))
+      AND ($2::uuid[] IS NULL OR d.id = ANY ($2::uuid[]))
       AND ($3::text IS NULL OR d.event_type = $3)
       AND ($4::text IS NULL OR d.destination = $4)
       AND ($5::text IS NULL OR d.key = $5)
@@ -56,7 +56,7 @@ pub(super) const UNBLOCK: &str = "unblocked AS (
 const LIST: &str = concat!(
     "SELECT ",
     event_columns!(),
-    ", reason, dead_at
+    ", reason, (extract(epoch FROM dead_at) * 1000000)::bigint
 FROM {dead} d
 WHERE :filter AND d.seq > $8
 ORDER BY d.seq
@@ -106,3 +106,93 @@ const DISCARD: &str = "WITH picked AS MATERIALIZED (
     RETURNING 1
 ), :unblock
 SELECT count(*) FROM noted";
+
+/// A filter as statements bind it.
+struct Bound<'a> {
+    filter: &'a DeadLetterFilter,
+    seqs: Option<String>,
+    ids: Option<String>,
+}
+
+impl<'a> Bound<'a> {
+    fn new(filter: &'a DeadLetterFilter) -> Self {
+        let array = |all: Vec<String>| format!("{{{}}}", all.join(","));
+        let seqs = filter.seqs.as_ref();
+        let ids = filter.ids.as_ref();
+        Self {
+            filter,
+            seqs: seqs.map(|seqs| array(seqs.iter().map(i64::to_string).collect())),
+            ids: ids.map(|ids| array(ids.iter().map(|id| hex(id.as_bytes())).collect())),
+        }
+    }
+
+    fn values(&self) -> Vec<Value<'_>> {
+        let filter = self.filter;
+        vec![
+            Value::text(self.seqs.as_deref()),
+            Value::text(self.ids.as_deref()),
+            Value::text(filter.event_type.as_deref()),
+            Value::text(filter.destination.as_deref()),
+            Value::text(filter.key.as_deref()),
+            Value::text(filter.reason.map(DeathReason::as_str)),
+            Value::int(filter.dead_for.map(micros)),
+        ]
+    }
+}
+
+/// A page of dead letters.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn list_dead<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    filter: &DeadLetterFilter,
+    page: &Page,
+) -> Result<Vec<DeadLetter>, Error> {
+    let bound = Bound::new(filter);
+    let mut values = bound.values();
+    values.push(Value::Int(page.after.unwrap_or(i64::MIN)));
+    values.push(Value::Int(page.rows.into()));
+    let (list, cells) = (&sql.dead_letters.list, [Cell::Bytes, Cell::Int]);
+    let found = session.events(list, &values, &cells).await?;
+    Ok(found.into_iter().map(Letter::dead).collect())
+}
+
+/// Puts dead letters back among the pending events.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn replay<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    replay: &Replay,
+) -> Result<u64, Error> {
+    let bound = Bound::new(&replay.filter);
+    let mut values = bound.values();
+    values.push(Value::Int(replay.rows.into()));
+    values.push(Value::Int(micros(replay.pace)));
+    values.push(Value::int(replay.expires_in.map(micros)));
+    count(session, &sql.dead_letters.replay, &values).await
+}
+
+/// Deletes dead letters and records why.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn discard<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    filter: &DeadLetterFilter,
+    rows: u32,
+    reason: &str,
+) -> Result<u64, Error> {
+    let (bound, reason) = (Bound::new(filter), error_text(reason));
+    let mut values = bound.values();
+    values.push(Value::Int(rows.into()));
+    values.push(Value::Text(&reason));
+    count(session, &sql.dead_letters.discard, &values).await
+}

@@ -1,37 +1,44 @@
 //! Idempotency keys and inbox ids. All but `accept` and `accepted` run in autocommit mode.
 
-use super::sql;
-use crate::sql::{Sql, TableNames};
+use std::time::Duration;
+
+use super::{Statements, sql};
+use crate::sql::{
+    Cell, InboxRow, KeyRow, Session, Sql, TableNames, Value, accepted, micros, owner,
+};
+use crate::{
+    Accepted, BeginKey, Begun, CompleteKey, Error, ErrorKind, IdempotencyKey, InboxMessage,
+    LeaseStatus, LeaseToken,
+};
 
 /// Statements on idempotency keys and inbox ids.
 ///
 /// `$1` and `$2` are the scope and the key (or the source and the id).
 #[derive(Debug)]
-#[non_exhaustive]
-pub struct IdempotencySql {
+pub(super) struct IdempotencySql {
     /// `$3` fingerprint, `$4` token, `$5` µs of the lease, `$6` µs of the retention. Changes one row
     /// where the run starts, else none.
-    pub begin: Sql,
+    begin: Sql,
     /// `$3` fingerprint, `$4` token. The columns of [`KeyRow`](crate::sql::KeyRow); none where a run
     /// could start by now.
-    pub look: Sql,
+    look: Sql,
     /// `$3` token, `$4` answer, `$5` µs of the retention.
-    pub complete: Sql,
+    complete: Sql,
     /// `$3` token.
-    pub abandon: Sql,
+    abandon: Sql,
     /// `$3` token, `$4` µs.
-    pub extend: Sql,
+    extend: Sql,
     /// `$3` token. Whether another has the key; none where nobody has.
-    pub owner: Sql,
+    owner: Sql,
     /// `$3` fingerprint or null, `$4` µs of the retention. Changes one row where the message is new,
     /// else none, and holds the row until the end of the transaction.
-    pub accept: Sql,
+    accept: Sql,
     /// The fingerprint.
-    pub accepted: Sql,
+    accepted: Sql,
     /// `$1` most rows.
-    pub prune_keys: Sql,
+    prune_keys: Sql,
     /// `$1` most rows.
-    pub prune_inbox: Sql,
+    prune_inbox: Sql,
 }
 
 impl IdempotencySql {
@@ -67,7 +74,7 @@ SET fingerprint = EXCLUDED.fingerprint, token = EXCLUDED.token,
     lease_until = EXCLUDED.lease_until, answer = NULL, expires_at = EXCLUDED.expires_at
 WHERE :free";
 
-const LOOK: &str = "SELECT fingerprint = $3, answer,
+const LOOK: &str = "SELECT (fingerprint = $3)::int::bigint, answer,
     (extract(epoch FROM lease_until - now()) * 1000000)::bigint
 FROM {idempotency} k
 WHERE scope = $1 AND key = $2 AND NOT :free";
@@ -83,7 +90,8 @@ const EXTEND: &str = "UPDATE {idempotency}
 SET lease_until = now() + $4::bigint * interval '1 microsecond'
 WHERE scope = $1 AND key = $2 AND token = $3 AND answer IS NULL";
 
-const OWNER: &str = "SELECT token <> $3 FROM {idempotency} WHERE scope = $1 AND key = $2";
+const OWNER: &str =
+    "SELECT (token <> $3)::int::bigint FROM {idempotency} WHERE scope = $1 AND key = $2";
 
 // In a transaction now() is the time of its begin.
 const ACCEPT: &str = "INSERT INTO {inbox} AS i (source, id, fingerprint, expires_at)
@@ -109,3 +117,154 @@ WHERE ctid = ANY (ARRAY(
     ORDER BY expires_at
     LIMIT $1
     FOR UPDATE SKIP LOCKED))";
+
+fn on(key: &IdempotencyKey) -> [Value<'_>; 2] {
+    [Value::Text(key.scope()), Value::Text(key.key())]
+}
+
+fn period(duration: Duration) -> Value<'static> {
+    Value::Int(micros(duration))
+}
+
+/// Starts a run, or says why not.
+///
+/// # Errors
+///
+/// Those of the session; [`Conflict`](ErrorKind::Conflict) where the key came free meanwhile.
+pub async fn begin_key<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    request: &BeginKey,
+) -> Result<Begun, Error> {
+    let sql = &sql.idempotency;
+    let [scope, key] = on(&request.key);
+    let print = Value::Bytes(request.fingerprint.as_bytes());
+    let token = Value::Id(*request.token.as_bytes());
+    let (lease, kept) = (period(request.lease), period(request.retention));
+    let begin = [scope, key, print, token, lease, kept];
+    if session.execute(&sql.begin, &begin).await? > 0 {
+        return Ok(Begun::Started);
+    }
+    let cells = [Cell::Int, Cell::Bytes, Cell::Int];
+    let look = [scope, key, print, token];
+    let mut found = session.fetch(&sql.look, &look, &cells).await?;
+    let free = || Error::new(ErrorKind::Conflict, "begin_key: the key is free by now");
+    let row = found.pop().ok_or_else(free)?;
+    Ok(KeyRow::read(row).begun())
+}
+
+/// Keeps the answer and ends the run.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn complete_key<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    request: &CompleteKey,
+) -> Result<LeaseStatus, Error> {
+    let more = [Value::Bytes(&request.answer), period(request.retention)];
+    let (key, complete) = (&request.key, &sql.idempotency.complete);
+    prove(session, sql, key, request.token, complete, &more).await
+}
+
+/// Forgets the key.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn abandon_key<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    key: &IdempotencyKey,
+    token: LeaseToken,
+) -> Result<LeaseStatus, Error> {
+    prove(session, sql, key, token, &sql.idempotency.abandon, &[]).await
+}
+
+/// Lets the lease run until `by` from now.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn extend_key<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    key: &IdempotencyKey,
+    token: LeaseToken,
+    by: Duration,
+) -> Result<LeaseStatus, Error> {
+    let extend = &sql.idempotency.extend;
+    prove(session, sql, key, token, extend, &[period(by)]).await
+}
+
+/// Runs a statement that changes the row of this token; tells what it is where it is not.
+async fn prove<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    key: &IdempotencyKey,
+    token: LeaseToken,
+    change: &Sql,
+    more: &[Value<'_>],
+) -> Result<LeaseStatus, Error> {
+    let [scope, name] = on(key);
+    let holder = [scope, name, Value::Id(*token.as_bytes())];
+    let values: Vec<Value<'_>> = holder.iter().chain(more).copied().collect();
+    if session.execute(change, &values).await? > 0 {
+        return Ok(LeaseStatus::Ours);
+    }
+    let sql = &sql.idempotency.owner;
+    let found = session.fetch(sql, &holder, &[Cell::Int]).await?;
+    Ok(owner(found.first().map(|row| row.is(0))))
+}
+
+/// Deletes up to `rows` keys whose retention has passed.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn prune_keys<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    rows: u32,
+) -> Result<u64, Error> {
+    let values = [Value::Int(rows.into())];
+    session.execute(&sql.idempotency.prune_keys, &values).await
+}
+
+/// Deletes up to `rows` inbox ids whose retention has passed.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn prune_inbox<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    rows: u32,
+) -> Result<u64, Error> {
+    let values = [Value::Int(rows.into())];
+    session.execute(&sql.idempotency.prune_inbox, &values).await
+}
+
+/// Accepts a message, once; in the caller's transaction.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn accept<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    message: &InboxMessage,
+) -> Result<Accepted, Error> {
+    let sql = &sql.idempotency;
+    let print = message.fingerprint.as_ref();
+    let print = Value::bytes(print.map(|print| &print.as_bytes()[..]));
+    let [source, id] = on(&message.key);
+    let values = [source, id, print, period(message.retention)];
+    if session.execute(&sql.accept, &values).await? > 0 {
+        return Ok(Accepted::First);
+    }
+    let look = &sql.accepted;
+    let mut found = session.fetch(look, &[source, id], &[Cell::Bytes]).await?;
+    accepted(found.pop().map(InboxRow::read), message.fingerprint)
+}

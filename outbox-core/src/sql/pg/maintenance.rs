@@ -1,25 +1,29 @@
 //! Statistics and pruning. Each statement runs in autocommit mode.
 
+use std::time::Duration;
+
 use super::dead_letters::UNBLOCK;
-use super::sql;
-use crate::sql::{Sql, TableNames};
+use super::{Statements, count, sql};
+use crate::sql::session::only;
+use crate::sql::stats::each_up_to;
+use crate::sql::{Cell, Pruning, Session, Sql, TableNames, Value, micros};
+use crate::{Error, Stats};
 
 /// Statements of upkeep.
 #[derive(Debug)]
-#[non_exhaustive]
-pub struct MaintenanceSql {
+pub(super) struct MaintenanceSql {
     /// `$1` where counts stop. One row: pending, claimed, due, parked, age of the oldest due row in
     /// µs or null, dead, blocked keys. Claimed, due and parked are counted among the first `$1` rows
     /// of each shape.
-    pub stats: Sql,
+    stats: Sql,
     /// `$1` µs since the publication, `$2` most rows.
-    pub prune_published: Sql,
+    prune_published: Sql,
     /// The records of discarded letters, as `prune_published`.
-    pub prune_discards: Sql,
+    prune_discards: Sql,
     /// `$1` µs since the death, `$2` most rows. One row: how many.
-    pub prune_dead: Sql,
+    prune_dead: Sql,
     /// `$1` µs since the enqueue, `$2` most rows.
-    pub prune_dedup: Sql,
+    prune_dedup: Sql,
 }
 
 impl MaintenanceSql {
@@ -117,3 +121,46 @@ WHERE dedup_key = ANY (ARRAY(
     ORDER BY k.created_at
     LIMIT $2
     FOR UPDATE OF k SKIP LOCKED))";
+
+/// The state of the store.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn stats<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    count_limit: u32,
+) -> Result<Stats, Error> {
+    let values = [Value::Int(count_limit.into())];
+    let row = session
+        .fetch(&sql.maintenance.stats, &values, &[Cell::Int; 7])
+        .await
+        .and_then(only)?;
+    Ok(each_up_to(&row, count_limit))
+}
+
+/// Deletes up to `rows` rows of this age from a table, and returns how many.
+///
+/// # Errors
+///
+/// Those of the session.
+pub async fn prune<S: Session>(
+    session: &mut S,
+    sql: &Statements,
+    table: Pruning,
+    age: Duration,
+    rows: u32,
+) -> Result<u64, Error> {
+    let values = [Value::Int(micros(age)), Value::Int(rows.into())];
+    let sql = &sql.maintenance;
+    match table {
+        Pruning::Published => {
+            let pruned = session.execute(&sql.prune_published, &values).await?;
+            session.execute(&sql.prune_discards, &values).await?;
+            Ok(pruned)
+        }
+        Pruning::Dead => count(session, &sql.prune_dead, &values).await,
+        Pruning::Dedup => session.execute(&sql.prune_dedup, &values).await,
+    }
+}

@@ -13,19 +13,22 @@ mod schema;
 mod settle;
 
 pub use claim::ClaimSql;
-pub use dead_letters::DeadLetterSql;
-pub use destinations::DestinationSql;
+pub use dead_letters::{discard, list_dead, replay};
+pub use destinations::{blocked_keys, destinations, hold, set_policy};
 pub use enqueue::EnqueueSql;
 pub use error::{code_kind, is_id_taken};
-pub use idempotency::IdempotencySql;
-pub use locks::LockSql;
-pub use maintenance::MaintenanceSql;
+pub use idempotency::{
+    abandon_key, accept, begin_key, complete_key, extend_key, prune_inbox, prune_keys,
+};
+pub use locks::{extend_lock, try_lock, unlock};
+pub use maintenance::{prune, stats};
 pub use notify::NotifySql;
 pub use schema::{SCHEMA_VERSION, SchemaSql, migrations};
 pub use settle::SettleSql;
 
-use super::TableNames;
-use crate::Retention;
+use super::session::only;
+use super::{Cell, Session, Sql, TableNames, Value};
+use crate::{Error, Retention};
 
 /// Every statement for one set of tables.
 #[derive(Debug)]
@@ -35,12 +38,12 @@ pub struct Statements {
     pub claim: ClaimSql,
     pub settle: SettleSql,
     pub enqueue: EnqueueSql,
-    pub dead_letters: DeadLetterSql,
-    pub destinations: DestinationSql,
-    pub maintenance: MaintenanceSql,
+    dead_letters: dead_letters::DeadLetterSql,
+    destinations: destinations::DestinationSql,
+    maintenance: maintenance::MaintenanceSql,
     pub notify: NotifySql,
-    pub idempotency: IdempotencySql,
-    pub locks: LockSql,
+    idempotency: idempotency::IdempotencySql,
+    locks: locks::LockSql,
     pub schema: SchemaSql,
 }
 
@@ -52,18 +55,27 @@ impl Statements {
             claim: ClaimSql::new(names),
             settle: SettleSql::new(names, retention),
             enqueue: EnqueueSql::new(names),
-            dead_letters: DeadLetterSql::new(names),
-            destinations: DestinationSql::new(names),
-            maintenance: MaintenanceSql::new(names),
+            dead_letters: dead_letters::DeadLetterSql::new(names),
+            destinations: destinations::DestinationSql::new(names),
+            maintenance: maintenance::MaintenanceSql::new(names),
             notify: NotifySql::new(names),
-            idempotency: IdempotencySql::new(names),
-            locks: LockSql::new(names),
+            idempotency: idempotency::IdempotencySql::new(names),
+            locks: locks::LockSql::new(names),
             schema: SchemaSql::new(names),
         }
     }
 }
 
-fn sql(names: &TableNames, template: &str) -> super::Sql {
+/// The one number that a statement returns.
+async fn count<S: Session>(session: &mut S, sql: &Sql, values: &[Value<'_>]) -> Result<u64, Error> {
+    let row = session
+        .fetch(sql, values, &[Cell::Int])
+        .await
+        .and_then(only)?;
+    Ok(u64::try_from(row.int(0)).unwrap_or(0))
+}
+
+fn sql(names: &TableNames, template: &str) -> Sql {
     names.fill(template, '"').into()
 }
 

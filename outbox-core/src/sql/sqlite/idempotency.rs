@@ -132,13 +132,8 @@ pub async fn begin_key<S: Session>(
         }
         let look = [scope, key, print, token, now];
         let cells = [Cell::Int, Cell::Bytes, Cell::Int];
-        if let Some(mut row) = session.fetch(&sql.look, &look, &cells).await?.pop() {
-            let row = KeyRow {
-                same: row.is(0),
-                left: row.maybe(1),
-                answer: row.bytes.pop().flatten(),
-            };
-            return Ok(row.begun());
+        if let Some(row) = session.fetch(&sql.look, &look, &cells).await?.pop() {
+            return Ok(KeyRow::read(row).begun());
         }
     }
     let problem = "begin_key: others are faster each time";
@@ -259,7 +254,5 @@ pub async fn accept<S: Session>(
     }
     let look = &sql.accepted;
     let mut found = session.fetch(look, &[source, id], &[Cell::Bytes]).await?;
-    let row = found.pop();
-    let row = row.map(|mut row| InboxRow(row.bytes.pop().flatten()));
-    accepted(row, message.fingerprint)
+    accepted(found.pop().map(InboxRow::read), message.fingerprint)
 }
