@@ -21,6 +21,8 @@ mod detach;
 mod event_row;
 mod pool;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+mod producers;
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod read;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod retry;

@@ -1,37 +1,13 @@
 //! Enqueues in the caller's transaction.
 
-use diesel::connection::LoadConnection;
 use diesel::mysql::Mysql;
-use diesel_async::AsyncConnectionCore;
 use outbox_core::sql::mysql;
-use outbox_core::{Enqueue, Enqueued, Error, NewEvent, async_trait};
 
 use super::MySqlStore;
-use crate::run::{Asynchronous, Plain, Runs, blocking};
 use crate::session::Connection;
 
-const OPERATION: &str = "enqueue";
-
-/// Through any asynchronous connection to MySQL, pooled ones included.
-#[async_trait]
-impl<C: AsyncConnectionCore<Backend = Mysql>> Enqueue<C> for MySqlStore {
-    async fn enqueue(&self, conn: &mut C, event: NewEvent) -> Result<Enqueued, Error> {
-        let mut answers = self.enqueue_all(conn, vec![event]).await?;
-        Ok(answers.remove(0))
-    }
-
-    async fn enqueue_all(
-        &self,
-        conn: &mut C,
-        events: Vec<NewEvent>,
-    ) -> Result<Vec<Enqueued>, Error> {
-        self.enqueue_on(Asynchronous(conn), &events).await
-    }
-}
-
-/// Through plain connections (`MysqlConnection`, say). Nothing here needs libmysqlclient.
-impl MySqlStore {
-    /// Stores one event, as [`Enqueue::enqueue`] does. Blocks the thread.
+crate::producers::producers! {
+    /// Through plain connections (`MysqlConnection`, say). Nothing here needs libmysqlclient.
     ///
     /// ```no_run
     /// # fn example<C: diesel::connection::LoadConnection<Backend = diesel::mysql::Mysql>>(
@@ -47,41 +23,17 @@ impl MySqlStore {
     /// })
     /// # }
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`Enqueue`].
-    pub fn enqueue_sync<C>(&self, conn: &mut C, event: &NewEvent) -> Result<Enqueued, Error>
-    where
-        C: LoadConnection<Backend = Mysql>,
-    {
-        let mut answers = self.enqueue_all_sync(conn, std::slice::from_ref(event))?;
-        Ok(answers.remove(0))
-    }
+    MySqlStore, Mysql
+}
 
-    /// Stores many events, as [`Enqueue::enqueue_all`] does. Blocks the thread.
-    ///
-    /// # Errors
-    ///
-    /// As [`Enqueue`].
-    pub fn enqueue_all_sync<C>(
-        &self,
-        conn: &mut C,
-        events: &[NewEvent],
-    ) -> Result<Vec<Enqueued>, Error>
-    where
-        C: LoadConnection<Backend = Mysql>,
-    {
-        blocking(self.enqueue_on(Plain(conn), events))
-    }
-
+impl MySqlStore {
     async fn enqueue_on<C: Runs<Backend = Mysql>>(
         &self,
         conn: C,
         events: &[NewEvent],
     ) -> Result<Vec<Enqueued>, Error> {
         self.limits.check_all(events)?;
-        let mut session = Connection::new(conn, OPERATION);
+        let mut session = Connection::new(conn, "enqueue");
         mysql::enqueue(&mut session, &self.sql, events).await
     }
 }

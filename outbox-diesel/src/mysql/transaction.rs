@@ -30,16 +30,7 @@ impl MySqlStore {
         A: Send + Sync + 'static,
         T: Send + 'static,
     {
-        let store = self.clone();
-        detached(async move {
-            retried!(async {
-                let mut conn = store.pool.get().await?;
-                let mut session = Connection::new(Asynchronous(&mut **conn), operation);
-                let answer = call(&store, &mut session, &argument).await;
-                session.checked(answer)
-            })
-        })
-        .await
+        self.made(operation, argument, call, false).await
     }
 
     /// Makes a call in a transaction of its own; again where another one was in the way.
@@ -53,14 +44,34 @@ impl MySqlStore {
         A: Send + Sync + 'static,
         T: Send + 'static,
     {
+        self.made(operation, argument, call, true).await
+    }
+
+    async fn made<A, T>(
+        &self,
+        operation: &'static str,
+        argument: A,
+        call: Call<A, T>,
+        in_transaction: bool,
+    ) -> Result<T, Error>
+    where
+        A: Send + Sync + 'static,
+        T: Send + 'static,
+    {
         let store = self.clone();
         detached(async move {
             retried!(async {
                 let mut conn = store.pool.get().await?;
                 let mut session = Connection::new(Asynchronous(&mut **conn), operation);
-                session.begin().await?;
+                if in_transaction {
+                    session.begin().await?;
+                }
                 let answer = call(&store, &mut session, &argument).await;
-                session.end(answer).await
+                if in_transaction {
+                    session.end(answer).await
+                } else {
+                    session.checked(answer)
+                }
             })
         })
         .await

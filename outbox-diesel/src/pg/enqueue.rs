@@ -1,67 +1,21 @@
 //! Enqueues in the caller's transaction.
 
-use diesel::connection::LoadConnection;
 use diesel::deserialize;
 use diesel::pg::Pg;
 use diesel::row::Row;
-use diesel_async::AsyncConnectionCore;
+use outbox_core::EventId;
 use outbox_core::sql::{Batches, NewRow, Winners, sparse};
-use outbox_core::{Enqueue, Enqueued, Error, EventId, NewEvent, async_trait};
 
 use super::PgStore;
 use super::error::classify;
 use super::value::{Id, Value};
 use crate::read::{As, Columns, FromRow, Reader};
-use crate::run::{Asynchronous, Plain, Runs, blocking};
 use crate::statement::Statement;
 
 const OPERATION: &str = "enqueue";
 
-/// Through any asynchronous connection to PostgreSQL, pooled ones included.
-///
-/// What an enqueue costs is its round trip. Through a shared `&AsyncPgConnection` it shares that of
-/// the statements beside it (diesel-async calls this pipelining; the server takes them in the order
-/// in which they are first polled, each in the open transaction):
-///
-/// ```no_run
-/// # async fn example(
-/// #     conn: &mut diesel_async::AsyncPgConnection, outbox: outbox_diesel::PgStore,
-/// # ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-/// use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
-/// use outbox_core::{Enqueue, NewEvent};
-///
-/// conn.transaction::<_, Box<dyn std::error::Error + Send + Sync>, _>(async |conn| {
-///     let conn: &AsyncPgConnection = conn;
-///     let (mut one, mut other) = (conn, conn);
-///     let change = diesel::sql_query("UPDATE repositories SET pushes = pushes + 1");
-///     let event = NewEvent::bytes("T", "x").to("https://ci.example/hooks");
-///     let (changed, stored) =
-///         futures::join!(change.execute(&mut one), outbox.enqueue(&mut other, event));
-///     changed?;
-///     stored?;
-///     Ok(())
-/// }).await
-/// # }
-/// ```
-#[async_trait]
-impl<C: AsyncConnectionCore<Backend = Pg>> Enqueue<C> for PgStore {
-    async fn enqueue(&self, conn: &mut C, event: NewEvent) -> Result<Enqueued, Error> {
-        let mut answers = self.enqueue_all(conn, vec![event]).await?;
-        Ok(answers.remove(0))
-    }
-
-    async fn enqueue_all(
-        &self,
-        conn: &mut C,
-        events: Vec<NewEvent>,
-    ) -> Result<Vec<Enqueued>, Error> {
-        self.enqueue_on(Asynchronous(conn), &events).await
-    }
-}
-
-/// Through plain connections (`PgConnection`, say). Nothing here needs libpq.
-impl PgStore {
-    /// Stores one event, as [`Enqueue::enqueue`] does. Blocks the thread.
+crate::producers::producers! {
+    /// Through plain connections (`PgConnection`, say). Nothing here needs libpq.
     ///
     /// ```no_run
     /// # fn example<C: diesel::connection::LoadConnection<Backend = diesel::pg::Pg>>(
@@ -77,34 +31,10 @@ impl PgStore {
     /// })
     /// # }
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`Enqueue`].
-    pub fn enqueue_sync<C>(&self, conn: &mut C, event: &NewEvent) -> Result<Enqueued, Error>
-    where
-        C: LoadConnection<Backend = Pg>,
-    {
-        let mut answers = self.enqueue_all_sync(conn, std::slice::from_ref(event))?;
-        Ok(answers.remove(0))
-    }
+    PgStore, Pg
+}
 
-    /// Stores many events, as [`Enqueue::enqueue_all`] does. Blocks the thread.
-    ///
-    /// # Errors
-    ///
-    /// As [`Enqueue`].
-    pub fn enqueue_all_sync<C>(
-        &self,
-        conn: &mut C,
-        events: &[NewEvent],
-    ) -> Result<Vec<Enqueued>, Error>
-    where
-        C: LoadConnection<Backend = Pg>,
-    {
-        blocking(self.enqueue_on(Plain(conn), events))
-    }
-
+impl PgStore {
     async fn enqueue_on<C: Runs<Backend = Pg>>(
         &self,
         mut conn: C,
