@@ -2,7 +2,7 @@
 //!
 //! Calls that change several rows are a short transaction at READ COMMITTED (binary logs must be
 //! `ROW` or `MIXED`), since neither database has `UPDATE … RETURNING`. What they do is written here,
-//! over a [`Session`](super::Session), so that adapters only run statements. Instants are whole microseconds of the
+//! over a [`Session`], so that adapters only run statements. Instants are whole microseconds of the
 //! server's clock. Lists are bound as text: numbers as JSON, names as hex (see [`names_text`]).
 
 mod claim;
