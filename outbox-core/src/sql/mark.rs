@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// What a scan costs for each row that it brings.
+/// What a scan costs at least for each row that it brings.
 const PER_ROW: Duration = Duration::from_micros(20);
 /// A sweep that costs no more beside its rows is as good as a scan from the mark.
 const CHEAP: Duration = Duration::from_millis(2);
@@ -66,6 +66,8 @@ pub struct Mark {
     /// The last claim brought less than it asked for.
     drained: bool,
     next_sweep: Option<Instant>,
+    /// What a row of the last full claim at the mark took.
+    per_row: Duration,
     /// The cost of the last two sweeps: what only one had says nothing.
     costs: [Duration; 2],
 }
@@ -119,9 +121,13 @@ impl Mark {
     /// Notes what a claim from `start` brought.
     pub fn claimed(&mut self, start: Start, scan: Scan, now: Instant) {
         self.drained = !scan.full;
+        let rows = u32::try_from(scan.rows).unwrap_or(u32::MAX);
+        if !start.sweep && scan.full && rows > 0 {
+            self.per_row = scan.took / rows;
+        }
         if start.sweep {
-            let rows = u32::try_from(scan.rows).unwrap_or(u32::MAX);
-            let cost = scan.took.saturating_sub(PER_ROW.saturating_mul(rows));
+            let brought = self.per_row.max(PER_ROW).saturating_mul(rows);
+            let cost = scan.took.saturating_sub(brought);
             self.costs = [self.costs[1], cost];
             self.next_sweep = now.checked_add(RHYTHM.max(cost.saturating_mul(RATION)));
         }
@@ -186,6 +192,15 @@ mod tests {
         assert!(mark.may_sweep(now + Duration::from_secs(3)));
         mark.reset();
         assert!(mark.start(now).sweep);
+    }
+
+    #[test]
+    fn what_rows_cost_at_the_mark_is_no_cost_of_a_sweep() {
+        let (mut mark, now) = (Mark::default(), Instant::now());
+        mark.claimed(mark.start(now), scan(7, true, 30), now);
+        mark.claimed(mark.start(now), scan(8, true, 30), now);
+        mark.claimed(mark.sweep(), scan(9, true, 31), now);
+        assert!(mark.start(now + RHYTHM).sweep);
     }
 
     #[test]
