@@ -23,6 +23,7 @@ mod daemon;
 mod maria;
 mod pg;
 mod poll;
+mod server;
 mod user;
 
 pub use advance::{damage, mysql_advance, pg_advance};

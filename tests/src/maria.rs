@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use crate::binaries::{folder_of, sibling};
 use crate::daemon::Daemon;
@@ -35,50 +34,13 @@ pub struct MariaServer {
     databases: AtomicU32,
 }
 
+crate::server::server!(MariaServer, "TERM", "mysql");
+
 impl MariaServer {
-    /// The one server that the tests of this process share, started at the first call.
-    #[track_caller]
-    pub fn shared() -> &'static Self {
-        static SHARED: OnceLock<Result<MariaServer, String>> = OnceLock::new();
-        match SHARED.get_or_init(|| Self::try_start(&[])) {
-            Ok(server) => server,
-            Err(problem) => panic!("{problem}"),
-        }
-    }
-
-    /// A server of the caller's own. It survives [`kill`](Self::kill) but not a power cut.
-    #[track_caller]
-    pub fn start() -> Self {
-        Self::start_with(&[])
-    }
-
-    /// A server with more settings (`"innodb-flush-log-at-trx-commit=1"`), which override the
-    /// defaults of tests.
-    #[track_caller]
-    pub fn start_with(settings: &[&str]) -> Self {
-        match Self::try_start(settings) {
-            Ok(server) => server,
-            Err(problem) => panic!("{problem}"),
-        }
-    }
-
     /// The URL of a database, by TCP.
     pub fn url(&self, database: &str) -> String {
         let port = self.daemon.port();
         format!("mysql://test:test@127.0.0.1:{port}/{database}")
-    }
-
-    /// The TCP port on 127.0.0.1.
-    pub const fn port(&self) -> u16 {
-        self.daemon.port()
-    }
-
-    /// Makes an empty database that nobody else uses and returns its URL.
-    #[track_caller]
-    pub fn create_database(&self) -> String {
-        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
-        self.sql("mysql", &format!("CREATE DATABASE {name}"));
-        self.url(&name)
     }
 
     /// Runs statements through the client and returns the rows: tab-separated columns, no headings.
@@ -91,31 +53,6 @@ impl MariaServer {
             Ok(output) => panic!("{statements}: {}", String::from_utf8_lossy(&output.stderr)),
             Err(error) => panic!("`mariadb` can't be run ({error}). {REMEDY}"),
         }
-    }
-
-    /// Kills the server as a crash would.
-    pub fn kill(&self) {
-        self.daemon.end("KILL");
-    }
-
-    /// Stops the server in order.
-    pub fn stop(&self) {
-        self.daemon.end("TERM");
-    }
-
-    /// Starts a killed or stopped server again, on the same port.
-    #[track_caller]
-    pub fn resume(&self) {
-        if let Err(problem) = self.run() {
-            panic!("{problem}");
-        }
-    }
-
-    /// Stops the server in order and starts it again.
-    #[track_caller]
-    pub fn restart(&self) {
-        self.stop();
-        self.resume();
     }
 
     fn try_start(settings: &[&str]) -> Result<Self, String> {

@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use crate::binaries::{folder_of, sibling};
 use crate::daemon::Daemon;
@@ -47,55 +46,18 @@ pub struct PgServer {
     databases: AtomicU32,
 }
 
+crate::server::server!(PgServer, "INT", "postgres");
+
 impl PgServer {
-    /// The one server that the tests of this process share, started at the first call.
-    #[track_caller]
-    pub fn shared() -> &'static Self {
-        static SHARED: OnceLock<Result<PgServer, String>> = OnceLock::new();
-        match SHARED.get_or_init(|| Self::try_start(&[])) {
-            Ok(server) => server,
-            Err(problem) => panic!("{problem}"),
-        }
-    }
-
-    /// A server of the caller's own. It does without `fsync`, so it survives [`kill`](Self::kill)
-    /// but not a power cut.
-    #[track_caller]
-    pub fn start() -> Self {
-        Self::start_with(&[])
-    }
-
-    /// A server with more settings (`"fsync=on"`), which override the defaults of tests.
-    #[track_caller]
-    pub fn start_with(settings: &[&str]) -> Self {
-        match Self::try_start(settings) {
-            Ok(server) => server,
-            Err(problem) => panic!("{problem}"),
-        }
-    }
-
     /// The URL of a database, by TCP.
     pub fn url(&self, database: &str) -> String {
         let port = self.daemon.port();
         format!("postgres://postgres@127.0.0.1:{port}/{database}")
     }
 
-    /// The TCP port on 127.0.0.1.
-    pub const fn port(&self) -> u16 {
-        self.daemon.port()
-    }
-
     /// The folder of the Unix socket.
     pub fn socket_dir(&self) -> &Path {
         self.daemon.folder()
-    }
-
-    /// Makes an empty database that nobody else uses and returns its URL.
-    #[track_caller]
-    pub fn create_database(&self) -> String {
-        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
-        self.sql("postgres", &format!("CREATE DATABASE {name}"));
-        self.url(&name)
     }
 
     /// Runs statements through `psql` and returns the rows: tab-separated columns, no headings.
@@ -129,31 +91,6 @@ impl PgServer {
             Ok(output) => panic!("{statements}: {}", String::from_utf8_lossy(&output.stderr)),
             Err(error) => panic!("`psql` can't be run ({error}). {REMEDY}"),
         }
-    }
-
-    /// Kills the server as a crash would: no shutdown, no checkpoint.
-    pub fn kill(&self) {
-        self.daemon.end("KILL");
-    }
-
-    /// Stops the server in order, closing all connections.
-    pub fn stop(&self) {
-        self.daemon.end("INT");
-    }
-
-    /// Starts a killed or stopped server again, on the same port.
-    #[track_caller]
-    pub fn resume(&self) {
-        if let Err(problem) = self.run() {
-            panic!("{problem}");
-        }
-    }
-
-    /// Stops the server in order and starts it again.
-    #[track_caller]
-    pub fn restart(&self) {
-        self.stop();
-        self.resume();
     }
 
     fn try_start(settings: &[&str]) -> Result<Self, String> {
