@@ -1,10 +1,15 @@
 //! What `PgStore` of outbox-sqlx does beyond the conformance suite.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use outbox_core::sql::pg::Statements;
 use outbox_core::sql::{Step, TableNames};
-use outbox_core::{Enqueue, ErrorKind, Maintenance, NewEvent, Retention};
+use outbox_core::{
+    ClaimRequest, Enqueue, ErrorKind, Maintenance, NewEvent, OutboxStore, Outcome, Retention,
+    Settlement,
+};
 use outbox_sqlx::PgStore;
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, PgPool};
 use tests::PgServer;
@@ -145,5 +150,90 @@ mod plans {
         let later = "now() + interval '1 hour'";
         go_by_the_index_of_the_shape("'d'", later, "NULL, NULL, ARRAY['d']").await;
         go_by_the_index_of_the_shape("'d'", later, "ARRAY['U'], ARRAY['e'], NULL").await;
+    }
+}
+
+mod claims {
+    use super::*;
+
+    async fn execute(store: &PgStore, script: &'static str) {
+        let done = sqlx::raw_sql(script).execute(store.pool()).await;
+        done.expect("executed");
+    }
+
+    fn request(rows: u32) -> ClaimRequest {
+        let rows = NonZeroU32::new(rows).expect("rows");
+        ClaimRequest::new(rows, Duration::from_secs(60))
+    }
+
+    /// Claims and publishes until an event of this type comes, and says after how many claims.
+    async fn claims_until(store: &PgStore, rows: u32, event_type: &str) -> u32 {
+        for claims in 1..=20 {
+            let claim = store.claim(&request(rows)).await.expect("claimed");
+            if claim
+                .events
+                .iter()
+                .any(|one| one.event.event_type == event_type)
+            {
+                return claims;
+            }
+            let published: Vec<Settlement> = claim
+                .events
+                .iter()
+                .map(|one| Settlement::new(one.lease, Outcome::Published))
+                .collect();
+            store.settle(&published).await.expect("settled");
+        }
+        panic!("no {event_type} came");
+    }
+
+    #[tokio::test]
+    async fn find_a_free_destination_behind_600_held_ones_with_parked_rows() {
+        let store = store().await;
+        execute(
+            &store,
+            "INSERT INTO outbox_destinations (destination, hold_until)
+             SELECT 'd' || n, 'infinity' FROM generate_series(1, 600) n;
+             INSERT INTO outbox_events (id, event_type, destination, payload, shape)
+             SELECT gen_random_uuid(), 'Held', 'd' || n, 'x', 3 FROM generate_series(1, 600) n;
+             INSERT INTO outbox_events (id, event_type, destination, payload, shape)
+             VALUES (gen_random_uuid(), 'Free', 'z', 'x', 3)",
+        )
+        .await;
+        assert!(claims_until(&store, 100, "Free").await <= 2);
+    }
+
+    #[tokio::test]
+    async fn find_a_due_key_behind_those_of_500_held_destinations() {
+        let store = store().await;
+        execute(
+            &store,
+            "INSERT INTO outbox_destinations (destination, hold_until)
+             SELECT 'd' || n, 'infinity' FROM generate_series(1, 500) n;
+             INSERT INTO outbox_events (id, event_type, destination, key, payload, shape)
+             SELECT gen_random_uuid(), 'Held', 'd' || n % 500 + 1, n::text, 'x', 2
+             FROM generate_series(1, 16000) n;
+             INSERT INTO outbox_events (id, event_type, destination, key, payload, shape)
+             VALUES (gen_random_uuid(), 'Free', 'z', 'k', 'x', 2)",
+        )
+        .await;
+        let claims = claims_until(&store, 100, "Free").await;
+        assert!(claims <= 10, "{claims}");
+    }
+
+    #[tokio::test]
+    async fn give_a_large_keyed_event_its_turn_beside_many_large_ones_without_a_key() {
+        let store = store().await;
+        execute(
+            &store,
+            "INSERT INTO outbox_events (id, event_type, destination, payload, shape)
+             SELECT gen_random_uuid(), 'Fresh', 'd', decode(repeat('ab', 400000), 'hex'), 0
+             FROM generate_series(1, 400);
+             INSERT INTO outbox_events (id, event_type, destination, key, payload, shape)
+             VALUES (gen_random_uuid(), 'Keyed', 'd', 'k', decode(repeat('ab', 900000), 'hex'), 2)",
+        )
+        .await;
+        let claims = claims_until(&store, 100, "Keyed").await;
+        assert!(claims <= 3, "{claims}");
     }
 }

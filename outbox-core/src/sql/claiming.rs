@@ -11,6 +11,8 @@ use crate::{Claim, ClaimRequest, DestinationFilter, Error};
 
 /// How long a claim walks through rows of held destinations before it answers.
 const WALK: Duration = Duration::from_millis(20);
+/// How long a claim that finds no run goes on looking at keys that wait or are in flight.
+const KEYED_WALK: Duration = Duration::from_millis(200);
 
 /// What runs the statements of a claim: an adapter with its connection.
 #[async_trait]
@@ -274,37 +276,48 @@ impl<D: ClaimDriver> Run<'_, D> {
     }
 
     async fn parked(&mut self, place: usize) -> Result<usize, Error> {
+        let begun = (self.clock)();
         let mut after = std::mem::take(&mut lock(self.state).parked_after);
-        let mut rows = 0;
+        let mut rounds = u8::from(after.is_empty());
         loop {
-            let again = !after.is_empty();
-            let step = Step::Parked {
-                rung: place,
-                after: std::mem::take(&mut after),
-            };
-            let taken = self.take(&step).await?;
+            let step = Step::Parked { rung: place, after };
+            let mut taken = self.take(&step).await?;
             let last = taken
                 .events
                 .iter()
                 .map(|claimed| &claimed.event.destination);
-            if let Some(last) = last.max() {
-                lock(self.state).parked_after.clone_from(last);
-            }
-            rows += self.keep(taken);
-            if rows > 0 || !again {
+            let walked = taken.next_parked.take();
+            let next = last.max().cloned().or(walked).unwrap_or_default();
+            let rows = self.keep(taken);
+            rounds += u8::from(next.is_empty());
+            let late = (self.clock)().saturating_duration_since(begun) > WALK;
+            if rows > 0 || rounds > 1 || late {
+                self.unfinished |= rows == 0 && rounds <= 1;
+                lock(self.state).parked_after = next;
                 return Ok(rows);
             }
+            after = next;
         }
     }
 
     async fn keyed(&mut self, rows: usize) -> Result<usize, Error> {
-        let after = lock(self.state).keyed_after.clone();
-        let mut taken = self.take(&Step::Keyed { rows, after }).await?;
-        if let Some(next) = taken.next_key.take() {
-            lock(self.state).keyed_after = next;
+        let begun = (self.clock)();
+        loop {
+            let after = lock(self.state).keyed_after.clone();
+            let mut taken = self.take(&Step::Keyed { rows, after }).await?;
+            if let Some(next) = taken.next_key.take() {
+                lock(self.state).keyed_after = next;
+            }
+            let unfinished = taken.unfinished;
+            let crowded = taken.rows() == 0 && self.bytes < self.request.bytes;
+            lock(self.state).keyed_first = crowded;
+            let got = self.keep(taken);
+            let late = (self.clock)().saturating_duration_since(begun) > KEYED_WALK;
+            if got > 0 || !unfinished || late {
+                self.unfinished |= unfinished;
+                return Ok(got);
+            }
         }
-        self.unfinished |= taken.unfinished;
-        Ok(self.keep(taken))
     }
 
     async fn take(&mut self, step: &Step) -> Result<Taken, Error> {

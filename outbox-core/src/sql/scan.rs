@@ -24,6 +24,8 @@ pub struct ScanState {
     pub parked_after: String,
     /// The destination and the hash of the key after which keyed rows are looked for.
     pub keyed_after: (String, i64),
+    /// The last claim's other rows left no room for the next keyed one.
+    pub(super) keyed_first: bool,
     windows: [Window; 2],
     shapes: Shapes,
     known: Option<Instant>,
@@ -42,6 +44,7 @@ impl Default for ScanState {
         Self {
             mark: Mark::default(),
             held: true,
+            keyed_first: false,
             windows: [Window::default(); 2],
             parked_after: String::new(),
             keyed_after: (String::new(), i64::MIN),
@@ -66,7 +69,12 @@ impl ScanState {
             }
         }
         self.turn = self.turn.wrapping_add(1);
-        Shares::new(rows, shapes, self.turn)
+        let shares = Shares::new(rows, shapes, self.turn);
+        if std::mem::take(&mut self.keyed_first) {
+            shares.keyed_first()
+        } else {
+            shares
+        }
     }
 
     /// The shapes that may have rows and were not `asked` yet, for a claim that found nothing.

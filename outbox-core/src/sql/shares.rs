@@ -114,6 +114,13 @@ impl Shares {
         }
     }
 
+    /// Keyed rows first, for their share: where the others left no room for the next one.
+    #[must_use]
+    pub fn keyed_first(mut self) -> Self {
+        self.waiting.sort_by_key(|shape| *shape != Shape::Keyed);
+        self
+    }
+
     /// The shape to ask now and its limit; `None` where the claim is complete.
     #[must_use]
     #[expect(
@@ -130,7 +137,7 @@ impl Shares {
             return filled.map(|shape| (*shape, self.free));
         }
         let share = match self.waiting[0] {
-            Shape::Keyed => self.free,
+            Shape::Keyed if self.waiting.len() == 1 => self.free,
             _ => self.free.div_ceil(self.waiting.len()),
         };
         Some((self.waiting[0], share))
@@ -168,6 +175,17 @@ mod tests {
         assert_eq!(shares.next(), Some((Shape::Keyed, 7)));
         shares.took(Shape::Keyed, 7, true);
         assert_eq!(shares.next(), None);
+    }
+
+    #[test]
+    fn keys_may_go_first_for_a_share() {
+        let both = Shapes::default()
+            .with(Shape::Fresh, true)
+            .with(Shape::Keyed, true);
+        let mut shares = Shares::new(10, both, 0).keyed_first();
+        assert_eq!(shares.next(), Some((Shape::Keyed, 5)));
+        shares.took(Shape::Keyed, 2, false);
+        assert_eq!(shares.next(), Some((Shape::Fresh, 8)));
     }
 
     #[test]

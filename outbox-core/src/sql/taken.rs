@@ -77,6 +77,8 @@ pub struct Taken {
     pub(super) notes: Option<Notes>,
     pub(super) seen: Option<Seen>,
     pub(super) next_key: Option<(String, i64)>,
+    /// The destination at which a walk through parked ones stopped.
+    pub(super) next_parked: Option<String>,
     pub(super) unfinished: bool,
 }
 
@@ -136,7 +138,9 @@ impl Taken {
 
     fn note(&mut self, step: &Step, row: EventRow, extra: i64) {
         let count = |value: i32| usize::try_from(value).unwrap_or(0);
-        if step.is_keyed() {
+        if matches!(step, Step::Parked { .. }) {
+            self.next_parked = Some(row.destination);
+        } else if step.is_keyed() {
             self.next_key = Some((row.destination, row.seq));
             self.unfinished = row.attempts > 0;
         } else {

@@ -25,7 +25,8 @@ pub struct ClaimSql {
     /// Due rows, as `fresh_window` without `$5`: `$5` to `$7` are the filters, `$8` the most rows.
     due_window: Vec<Sql>,
     /// Parked rows whose destination is free. `$1` to `$4` as `fresh`, `$5` the destination to start
-    /// after, `$6` to `$8` the filters.
+    /// after, `$6` to `$8` the filters. The note, where the walk ended before the last destination and
+    /// found no row: its `destination` is `$5` of the next claim.
     parked: Vec<Sql>,
     /// Runs of keys. `$1` to `$4` as `fresh`, `$5` most rows, `$6` destination and `$7` hash of the
     /// key to start after, `$8` to `$10` the filters. The last column is 1 where a dead event blocks
@@ -206,7 +207,7 @@ const PARKED: &str = concat!(
               SELECT destination FROM {destinations} WHERE hold_until > now()))
       AND ($7::text[] IS NULL OR d.destination = ANY ($7))
     LIMIT :rows
-)
+), claimed AS (
 UPDATE {events} AS e
 SET attempts = e.attempts + 1, lease_token = $1,
     lease_until = now() + $2::bigint * interval '1 microsecond'
@@ -218,7 +219,16 @@ WHERE e.ctid = ANY (ARRAY(
     WHERE total <= $3 OR nth = 1 AND $4))
 RETURNING ",
     event_columns!(),
-    ", lease_until, 0::bigint"
+    ", lease_until
+)
+SELECT ",
+    event_columns!(),
+    ", lease_until, 0::bigint FROM claimed
+UNION ALL
+SELECT 0, '00000000-0000-0000-0000-000000000000'::uuid, '',
+    (SELECT destination FROM dests WHERE step = 500), NULL, '', '', NULL, NULL, NULL, NULL, now(),
+    NULL, NULL, 0, 0, NULL, NULL, 0
+WHERE NOT EXISTS (SELECT FROM picked) AND EXISTS (SELECT FROM dests WHERE step = 500)"
 );
 
 const KEYED: &str = concat!(

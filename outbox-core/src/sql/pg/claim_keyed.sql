@@ -129,7 +129,7 @@ BEGIN
                 SELECT x.*, m.first_seq, m.last_seq
                 FROM (
                     SELECT stripe, destination, khash, array_agg(tid) AS tids, array_agg(seq) AS seqs,
-                        sum(size) AS size, max(state) AS state, min(seq) FILTER (WHERE state = 1) AS cut
+                        array_agg(size) AS sizes, sum(size) AS size, max(state) AS state, min(seq) FILTER (WHERE state = 1) AS cut
                     FROM (
                         SELECT e.khash >> 60 AS stripe, e.destination, e.khash, e.seq, e.ctid AS tid,
                             octet_length(e.payload) AS size,
@@ -223,6 +223,9 @@ BEGIN
                 v_count := least(v_n, v_share, v_rows);
                 v_run := v_lane.tids[1:v_count];
                 v_size := v_lane.size;
+                IF v_count < v_n THEN
+                    SELECT sum(size) INTO v_size FROM unnest(v_lane.sizes[1:v_count]) AS size;
+                END IF;
                 v_last := v_lane.seqs[v_count];
                 IF v_lane.state > 0 OR v_size > v_bytes THEN
                     -- The rows that can be taken, up to the first that can't. A row that a late settle
@@ -362,7 +365,7 @@ BEGIN
     v_note.seq := v_k;
     v_note.destination := v_d;
     v_note.shape := -1;
-    v_note.attempts := v_unfinished::integer;
+    v_note.attempts := (v_unfinished OR v_budget <= 0)::integer;
     RETURN NEXT v_note;
 END
 $claim_keyed$;
