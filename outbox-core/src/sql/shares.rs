@@ -114,7 +114,7 @@ impl Shares {
         }
     }
 
-    /// Keyed rows first, for their share: where the others left no room for the next one.
+    /// Keyed rows first: where the others left no room for the next one.
     #[must_use]
     pub fn keyed_first(mut self) -> Self {
         self.waiting.sort_by_key(|shape| *shape != Shape::Keyed);
@@ -137,7 +137,7 @@ impl Shares {
             return filled.map(|shape| (*shape, self.free));
         }
         let share = match self.waiting[0] {
-            Shape::Keyed if self.waiting.len() == 1 => self.free,
+            Shape::Keyed => self.free,
             _ => self.free.div_ceil(self.waiting.len()),
         };
         Some((self.waiting[0], share))
@@ -178,12 +178,12 @@ mod tests {
     }
 
     #[test]
-    fn keys_may_go_first_for_a_share() {
+    fn keys_may_go_first() {
         let both = Shapes::default()
             .with(Shape::Fresh, true)
             .with(Shape::Keyed, true);
         let mut shares = Shares::new(10, both, 0).keyed_first();
-        assert_eq!(shares.next(), Some((Shape::Keyed, 5)));
+        assert_eq!(shares.next(), Some((Shape::Keyed, 10)));
         shares.took(Shape::Keyed, 2, false);
         assert_eq!(shares.next(), Some((Shape::Fresh, 8)));
     }
