@@ -24,6 +24,9 @@ pub struct ScanState {
     pub parked_after: String,
     /// The destination and the hash of the key after which keyed rows are looked for.
     pub keyed_after: (String, i64),
+    /// The last window of fresh rows met some to park, or none was looked through since a destination
+    /// was held.
+    pub(super) parking: bool,
     /// The last claim's other rows left no room for the next keyed one.
     pub(super) keyed_first: bool,
     windows: [Window; 2],
@@ -44,6 +47,7 @@ impl Default for ScanState {
         Self {
             mark: Mark::default(),
             held: true,
+            parking: true,
             keyed_first: false,
             windows: [Window::default(); 2],
             parked_after: String::new(),
@@ -105,11 +109,12 @@ impl ScanState {
     }
 
     /// Whether fresh rows are looked for by a statement that always brings [`Notes`](super::Notes):
-    /// while a destination is held, since it parks rows, and after a claim that brought nothing, so
-    /// that the next one that brings nothing is a single statement.
+    /// after a claim that brought nothing, so that the next one that brings nothing is a single
+    /// statement; and while a destination is held, since it parks rows: where the last one did, where
+    /// the knowledge of shapes is old (`stale`), and in sweeps, which would meet those rows each time.
     #[must_use]
-    pub const fn wants_notes(&self) -> bool {
-        self.held || self.idle
+    pub const fn wants_notes(&self, sweep: bool, stale: bool) -> bool {
+        self.idle || self.held && (sweep || stale || self.parking)
     }
 
     /// Notes how many rows a claim brought in the end.
@@ -173,6 +178,7 @@ impl ScanState {
 
     /// A destination was held or freed.
     pub fn destinations_changed(&mut self) {
+        self.parking = true;
         self.held = true;
         self.shapes = Shapes::ALL;
         self.resting = [None; 4];
