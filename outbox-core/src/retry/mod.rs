@@ -1,11 +1,13 @@
 //! When to try again, and when to give up.
 
 mod backoff;
+mod routes;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use backoff::{Backoff, Jitter};
+pub use routes::RetryRoutes;
 
 use crate::{DeathReason, DeliveryError, Error, Event};
 

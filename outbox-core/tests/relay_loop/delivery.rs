@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use outbox_core::{
     Backoff, DeadHeadPolicy, DeadLetterFilter, DeadLetters, DeathReason, Delivery, DeliveryError,
-    DestinationFilter, Destinations, Jitter, MemoryStore, NewEvent, Page,
+    DestinationFilter, Destinations, Jitter, MemoryStore, NewEvent, Page, RetryPolicy, RetryRoutes,
 };
 
 use super::support::{
@@ -147,6 +147,41 @@ async fn the_last_attempt_ends_as_a_dead_letter() {
         .await;
     let exhausted = |n| (DeathReason::AttemptsExhausted, n, "503".to_owned());
     assert_eq!(deaths(&store).await, [exhausted(3), exhausted(1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_of_a_destination_or_a_type_decides_for_its_events() {
+    let store = store();
+    let there = |n: usize, destination: &str| event(n).to(destination);
+    let other = |to: &str| NewEvent::bytes("Other", "x").to(to);
+    put(
+        &store,
+        [
+            there(0, "rest"),
+            there(1, "named"),
+            other("rest"),
+            other("named"),
+        ],
+    )
+    .await;
+    let failing = Via(|_| async { no(DeliveryError::transient("503")) });
+    let seen = Seen::default();
+    let policy = RetryRoutes::new(steady().max_attempts(4))
+        .destination("named", steady().max_attempts(1))
+        .event_type("Other", steady().max_attempts(2));
+    let relay = relay(store.clone(), failing)
+        .retry(policy)
+        .observer(seen.clone())
+        .build()
+        .unwrap();
+    relay
+        .run(until("all dead", || seen.count("dead") == 4))
+        .await;
+    let mut attempts: Vec<u32> = deaths(&store).await.into_iter().map(|d| d.1).collect();
+    attempts.sort_unstable();
+    assert_eq!(attempts, [1, 1, 2, 4]);
+    let broken = RetryRoutes::new(steady()).event_type("Other", steady().max_attempts(0));
+    assert!(broken.validate().is_err());
 }
 
 #[tokio::test(start_paused = true)]

@@ -62,9 +62,7 @@ impl ClaimSql {
             look: sql(names, &LOOK.replace(":notes", NOTES)),
         }
     }
-}
 
-impl ClaimSql {
     /// The statement of this step.
     #[must_use]
     pub fn of(&self, step: &Step) -> &Sql {
