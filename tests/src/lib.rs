@@ -26,7 +26,7 @@ mod poll;
 mod server;
 mod user;
 
-pub use advance::{damage, mysql_advance, pg_advance};
+pub use advance::{damage, mysql_advance, past_deadlocks, pg_advance};
 pub use bouncer::PgBouncer;
 pub use maria::MariaServer;
 pub use pg::PgServer;

@@ -6,7 +6,7 @@ use diesel_async::pooled_connection::AsyncDieselConnectionManager;
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use outbox_diesel::MySqlStore;
-use tests::{MariaServer, mysql_advance};
+use tests::{MariaServer, mysql_advance, past_deadlocks};
 
 use self::harness::{Subject, Suite};
 
@@ -49,9 +49,11 @@ impl Subject for Maria {
     }
 
     async fn advance(&self, by: Duration) {
-        let mut conn = self.connect().await;
-        let moved = conn.batch_execute(&mysql_advance(by)).await;
-        moved.expect("moved");
+        past_deadlocks(|| async {
+            let mut conn = self.connect().await;
+            conn.batch_execute(&mysql_advance(by)).await
+        })
+        .await;
     }
 }
 

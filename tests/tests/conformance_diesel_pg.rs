@@ -6,7 +6,7 @@ use diesel_async::pooled_connection::AsyncDieselConnectionManager;
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::{AsyncConnection, AsyncPgConnection, SimpleAsyncConnection};
 use outbox_diesel::PgStore;
-use tests::{PgServer, pg_advance};
+use tests::{PgServer, past_deadlocks, pg_advance};
 
 use self::harness::{Subject, Suite};
 
@@ -49,8 +49,11 @@ impl Subject for Pg {
     }
 
     async fn advance(&self, by: Duration) {
-        let moved = self.connect().await.batch_execute(&pg_advance(by)).await;
-        moved.expect("moved");
+        past_deadlocks(|| async {
+            let mut conn = self.connect().await;
+            conn.batch_execute(&pg_advance(by)).await
+        })
+        .await;
     }
 }
 

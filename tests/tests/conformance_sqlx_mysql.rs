@@ -5,7 +5,7 @@ use std::time::Duration;
 use outbox_sqlx::MySqlStore;
 use outbox_sqlx::sqlx::mysql::MySqlPoolOptions;
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, MySql, MySqlPool, Transaction};
-use tests::{MariaServer, mysql_advance};
+use tests::{MariaServer, mysql_advance, past_deadlocks};
 
 use self::harness::{Subject, Suite};
 
@@ -46,8 +46,12 @@ impl Subject for Maria {
     }
 
     async fn run(&self, statements: String) {
-        let done = sqlx::raw_sql(AssertSqlSafe(statements)).execute(self.store.pool());
-        done.await.expect("done");
+        past_deadlocks(|| {
+            let statements = AssertSqlSafe(statements.clone());
+            let done = sqlx::raw_sql(statements).execute(self.store.pool());
+            async { done.await.map(drop) }
+        })
+        .await;
     }
 
     async fn advance(&self, by: Duration) {

@@ -6,7 +6,7 @@ use outbox_core::conformance::Capabilities;
 use outbox_sqlx::PgStore;
 use outbox_sqlx::sqlx::postgres::PgPoolOptions;
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, PgPool, Postgres, Transaction};
-use tests::{PgServer, pg_advance};
+use tests::{PgServer, past_deadlocks, pg_advance};
 
 use self::harness::{Subject, Suite};
 
@@ -61,8 +61,12 @@ impl Subject for Pg {
     }
 
     async fn run(&self, statements: String) {
-        let done = sqlx::raw_sql(AssertSqlSafe(statements)).execute(self.store.pool());
-        done.await.expect("done");
+        past_deadlocks(|| {
+            let statements = AssertSqlSafe(statements.clone());
+            let done = sqlx::raw_sql(statements).execute(self.store.pool());
+            async { done.await.map(drop) }
+        })
+        .await;
     }
 
     async fn advance(&self, by: Duration) {

@@ -48,7 +48,8 @@ pub trait Harness: Send + Sync + 'static {
     fn rollback(&self, tx: Self::Tx) -> impl Future<Output = ()> + Send;
 
     /// Lets time pass without waiting: moves the clock that was given to the store, or moves every
-    /// stored instant back.
+    /// stored instant back. Some cases drop calls of the store and then let time pass: where the
+    /// database may still be at work on such a call, this must bear it (a deadlock, say).
     fn advance(&self, by: Duration) -> impl Future<Output = ()> + Send;
 
     /// Damages an open row so that it makes no event (headers that are no JSON, say). False where

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::Harness;
 use super::kit::{
-    HOUR, LEASE, MINUTE, Must, OVER_LEASE, cut_short, dead, defer, drain, end, event, events,
-    in_parallel, leases, letters, nothing_is_due, publish, put, request, retry, settle, stats,
-    take, take_one,
+    HOUR, LEASE, MINUTE, Must, OVER_LEASE, cut_short, dead, defer, drain, drain_beside_cut_calls,
+    end, event, events, in_parallel, leases, letters, nothing_is_due, publish, put, request, retry,
+    settle, stats, take, take_one,
 };
 use crate::{
     Claimed, DeathReason, Lease, LeaseStatus, LeaseToken, MAX_ERROR_TEXT, OutboxStore, Outcome,
@@ -258,8 +258,7 @@ pub async fn cut_short_loses_nothing<H: Harness>(h: &Arc<H>) {
             .map(|lease| Settlement::new(lease, dead()))
             .collect();
         cut_short(polls, h.store().settle(&batch)).await;
-        h.advance(OVER_LEASE).await;
-        let again = drain(&**h, 10).await.len();
+        let again = drain_beside_cut_calls(&**h, 10).await.len();
         let dead = letters(&**h).await.len();
         assert_eq!(again + dead, 2, "after {polls} polls");
         let all = crate::DeadLetterFilter::all();
