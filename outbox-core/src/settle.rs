@@ -60,7 +60,8 @@ pub enum Outcome {
 pub enum LeaseStatus {
     /// It was: the change is made.
     Ours,
-    /// Another claim holds the event now: nothing is changed.
+    /// Another claim holds the event now; or the lease was to be extended, had ended, and its event has
+    /// a key, of which another may be in flight. Nothing is changed.
     Lost,
     /// The lease has ended and no claim holds the event: it was settled, released or discarded
     /// before, perhaps by this very call, repeated after an ambiguous error. Nothing is changed.

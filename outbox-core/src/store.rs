@@ -17,7 +17,10 @@ use crate::{Claim, ClaimRequest, Error, Hold, Lease, LeaseStatus, LeaseToken, Se
 /// * Every other call proves the token of the claim. A stale holder changes nothing and is told so:
 ///   [`Lost`](LeaseStatus::Lost) where another token is on the row,
 ///   [`Unknown`](LeaseStatus::Unknown) where none is or the row is not open. An expired lease that
-///   nobody took over may still settle or be extended.
+///   nobody took over may still settle.
+/// * An expired lease of an event without a key that nobody took over may also be extended. That of an
+///   event with a key is [`Lost`](LeaseStatus::Lost): another event of the key may be in flight by now.
+///   That holds whatever a call had to wait for, and beside claims that are under way.
 /// * Events of one destination and key are handed out in order of `seq`, one run at a time: a claim
 ///   takes consecutive open rows from the head, all of them due. While any open row of the key is
 ///   under a valid lease, or its head is not due, or the key is [blocked](crate::BlockedKey), or the
@@ -77,7 +80,8 @@ pub trait OutboxStore: Send + Sync {
     /// an ambiguous error, changes nothing more and answers [`Unknown`](LeaseStatus::Unknown).
     async fn settle(&self, batch: &[Settlement]) -> Result<Vec<LeaseStatus>, Error>;
 
-    /// Lets leases run until `by` from now, earlier or later than before.
+    /// Lets leases run until `by` from now, earlier or later than before. One that has ended is
+    /// extended only where its event has no key.
     async fn extend(&self, leases: &[Lease], by: Duration) -> Result<Vec<LeaseStatus>, Error>;
 
     /// Gives events back undelivered, at once, the attempt refunded: as a settle with

@@ -162,7 +162,8 @@ macro_rules! __conformance_cases {
                 extended_keeps_the_event
                 extended_counts_from_now
                 extension_ignores_a_lost_lease
-                extension_revives_an_expired_lease_that_nobody_took_over
+                extension_revives_an_ended_lease_of_an_event_without_a_key
+                extension_of_an_ended_lease_of_a_key_is_refused
                 extension_bears_any_period
                 released_is_due_at_once_and_uncharged
                 release_ignores_a_lost_lease
@@ -195,6 +196,7 @@ macro_rules! __conformance_cases {
                 lets_one_run_be_in_flight_however_many_late_commits_come_before_it
                 is_kept_under_contention
                 survives_a_stale_relay
+                lets_no_run_come_back_beside_one_that_began_when_its_lease_had_ended
             }
             dead_letters {
                 keep_the_whole_event

@@ -57,8 +57,8 @@ pub async fn extension_ignores_a_lost_lease<H: Harness>(h: &Arc<H>) {
     assert_eq!(take_one(&**h).await.event.id, holder.event.id);
 }
 
-pub async fn extension_revives_an_expired_lease_that_nobody_took_over<H: Harness>(h: &Arc<H>) {
-    put(&**h, [event("a"), event("b").key("k")]).await;
+pub async fn extension_revives_an_ended_lease_of_an_event_without_a_key<H: Harness>(h: &Arc<H>) {
+    put(&**h, events("a", 2)).await;
     let taken = take(&**h, 2).await;
     h.advance(OVER_LEASE).await;
     let answers = h
@@ -69,6 +69,21 @@ pub async fn extension_revives_an_expired_lease_that_nobody_took_over<H: Harness
     assert_eq!(answers, [Ours, Ours]);
     nothing_is_due(&**h).await;
     publish(&**h, &taken).await;
+}
+
+/// Another event of the key may have been claimed meanwhile.
+pub async fn extension_of_an_ended_lease_of_a_key_is_refused<H: Harness>(h: &Arc<H>) {
+    put(&**h, ["a", "b"].map(|name| event(name).key("k")).to_vec()).await;
+    put(&**h, [event("c")]).await;
+    let stale = take(&**h, 3).await;
+    h.advance(OVER_LEASE).await;
+    let extend = || async { h.store().extend(&leases(&stale), LEASE).await };
+    assert_eq!(extend().await.must("extend"), [Lost, Lost, Ours]);
+    let again = take(&**h, 2).await;
+    assert_eq!(super::kit::names(&again), ["a", "b"]);
+    assert!(again.iter().all(|claimed| claimed.event.attempts == 2));
+    assert_eq!(extend().await.must("extend"), [Lost, Lost, Ours]);
+    publish(&**h, &again).await;
 }
 
 pub async fn extension_bears_any_period<H: Harness>(h: &Arc<H>) {

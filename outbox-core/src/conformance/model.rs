@@ -222,6 +222,10 @@ impl Model {
 
     pub(super) fn extended(&mut self, lease: Lease, by: Seconds) -> LeaseStatus {
         let status = self.status(lease);
+        let row = self.open.get(&lease.seq);
+        if row.is_some_and(|row| row.key.is_some() && row.token.is_some() && !self.is_leased(row)) {
+            return LeaseStatus::Lost;
+        }
         let until = self.now + by;
         if let Some(row) = self.open.get_mut(&lease.seq)
             && status == LeaseStatus::Ours

@@ -466,3 +466,30 @@ pub async fn survives_a_stale_relay<H: Harness>(h: &Arc<H>) {
     publish(&**h, &run).await;
     assert_eq!(sorted_names(&run), ["a", "b"]);
 }
+
+/// An event comes back before a run whose lease has ended, and is claimed: the run's holder is late.
+pub async fn lets_no_run_come_back_beside_one_that_began_when_its_lease_had_ended<H: Harness>(
+    h: &Arc<H>,
+) {
+    for waiting in [0, MANY, 4 * MANY] {
+        put(&**h, keyed(&["a", "b"])).await;
+        end(&**h, &take_one(&**h).await, dead()).await;
+        let late = take_one(&**h).await;
+        let behind = (0..waiting).map(|n| event(&format!("c{n:03}")).key("k"));
+        put(&**h, behind.collect::<Vec<NewEvent>>()).await;
+        let all = Replay::new(DeadLetterFilter::all());
+        assert_eq!(h.store().replay(&all).await.must("replay"), 1);
+        nothing_is_due(&**h).await;
+
+        h.advance(OVER_LEASE).await;
+        let head = take_one(&**h).await;
+        assert_eq!(name(&head), "a");
+        let extended = h.store().extend(&[late.lease], LEASE).await;
+        assert_eq!(extended.must("extend"), [LeaseStatus::Lost]);
+        no_second_run_begins(h).await;
+        publish(&**h, &[head]).await;
+        assert_eq!(name(&take_one(&**h).await), "b");
+        h.advance(OVER_LEASE).await;
+        assert_eq!(drain(&**h, 20).await.len(), 1 + waiting);
+    }
+}

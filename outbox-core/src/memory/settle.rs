@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Retention;
-use super::state::{Finished, Place, State};
+use super::state::{Finished, Place, Row, State};
 use crate::clock::duration_micros;
 use crate::{Lease, LeaseStatus, LeaseToken, Outcome, Settlement, error_text};
 
@@ -56,6 +56,14 @@ impl State {
 
     pub(super) fn extend(&mut self, lease: Lease, by: Duration) -> LeaseStatus {
         let status = self.status(lease);
+        let has_ended = |row: &Row| !matches!(row.place, Place::Leased(until) if until > self.now);
+        if status == LeaseStatus::Ours
+            && let Some(row) = self.rows.get(&lease.seq)
+            && row.lane.is_some()
+            && has_ended(row)
+        {
+            return LeaseStatus::Lost;
+        }
         if status == LeaseStatus::Ours {
             let until = self.now.saturating_add(duration_micros(by));
             self.lease(lease.seq, lease.token, until);

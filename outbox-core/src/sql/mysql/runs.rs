@@ -20,6 +20,13 @@ struct Member {
     size: i64,
 }
 
+/// What can be taken of a lane.
+struct Run {
+    members: Vec<Member>,
+    /// All rows of the lane whose lease has ended, members or not.
+    ended: Vec<i64>,
+}
+
 impl<S: Session> Claiming<'_, S> {
     pub(super) async fn keyed(&mut self, rows: usize) -> Result<(), Error> {
         let mut lanes = self.expired_lanes(rows.min(MOST)).await?;
@@ -89,7 +96,7 @@ impl<S: Session> Claiming<'_, S> {
     }
 
     /// The rows of each lane that can be taken, from its head on.
-    async fn runs(&mut self, lanes: &[i64], rows: usize) -> Result<Vec<Vec<Member>>, Error> {
+    async fn runs(&mut self, lanes: &[i64], rows: usize) -> Result<Vec<Run>, Error> {
         let window = 2 * rows / lanes.len().max(1) + 16;
         let mut runs = Vec::new();
         let mut rest = lanes;
@@ -109,25 +116,25 @@ impl<S: Session> Claiming<'_, S> {
     }
 
     /// Takes the first row of each run, then the second: so keys share the limits.
-    async fn take_runs(&mut self, mut runs: Vec<Vec<Member>>, rows: usize) -> Result<(), Error> {
+    async fn take_runs(&mut self, mut runs: Vec<Run>, rows: usize) -> Result<(), Error> {
         let mut left = rows;
-        let longest = runs.iter().map(Vec::len).max().unwrap_or(0);
+        let longest = runs.iter().map(|run| run.members.len()).max().unwrap_or(0);
         let mut lengths = vec![0; runs.len()];
         for rank in 0..longest {
             for (run, length) in runs.iter().zip(&mut lengths) {
-                if left > 0 && rank < run.len() {
+                if left > 0 && rank < run.members.len() {
                     *length += 1;
                     left -= 1;
                 }
             }
         }
         for (run, length) in runs.iter_mut().zip(lengths) {
-            run.truncate(length);
+            run.members.truncate(length);
         }
         self.lock(&mut runs).await?;
         for rank in 0..longest {
             for run in &runs {
-                if let Some(member) = run.get(rank)
+                if let Some(member) = run.members.get(rank)
                     && !self.keep_one(member.seq, member.size)
                 {
                     return Ok(());
@@ -137,21 +144,31 @@ impl<S: Session> Claiming<'_, S> {
         Ok(())
     }
 
-    /// A row that a late settle holds ends its run.
-    async fn lock(&mut self, runs: &mut [Vec<Member>]) -> Result<(), Error> {
-        let mut seqs: Vec<i64> = runs.iter().flatten().map(|member| member.seq).collect();
+    /// A row that a late settle holds ends its run. Where one whose lease has ended can't be locked,
+    /// or is no more as it was, there is no run: an extension that began in time may be under way. One
+    /// that locks the row later finds that the lease has ended.
+    async fn lock(&mut self, runs: &mut [Run]) -> Result<(), Error> {
+        let taken = runs.iter().filter(|run| !run.members.is_empty());
+        let rows = taken.flat_map(|run| {
+            let members = run.members.iter().map(|member| &member.seq);
+            members.chain(&run.ended)
+        });
+        let mut seqs: Vec<i64> = rows.copied().collect();
         if seqs.is_empty() {
             return Ok(());
         }
         seqs.sort_unstable();
+        seqs.dedup();
         let (list, now) = (json(&seqs), Value::Int(self.now));
         let locked = [Value::Text(&list), now, now];
         let locked = numbers(self.session, &self.sql.claim.lock_runs, &locked).await?;
         let locked: HashSet<i64> = locked.into_iter().collect();
         for run in runs {
-            let whole = run.iter().take_while(|member| locked.contains(&member.seq));
-            let whole = whole.count();
-            run.truncate(whole);
+            let members = run.members.iter();
+            let whole = members.take_while(|member| locked.contains(&member.seq));
+            let is_free = run.ended.iter().all(|seq| locked.contains(seq));
+            let length = if is_free { whole.count() } else { 0 };
+            run.members.truncate(length);
         }
         Ok(())
     }
@@ -164,7 +181,7 @@ const fn slot(lane: i64) -> i64 {
 
 /// The rows that can be taken of each lane, given some of its rows: up to `window` that are under
 /// no lease, and all that are.
-fn ready(rows: &[Row], window: usize, now: i64) -> Vec<Vec<Member>> {
+fn ready(rows: &[Row], window: usize, now: i64) -> Vec<Run> {
     let mut lanes: BTreeMap<i64, Vec<&Row>> = BTreeMap::new();
     for row in rows {
         lanes.entry(row.int(1)).or_default().push(row);
@@ -175,10 +192,13 @@ fn ready(rows: &[Row], window: usize, now: i64) -> Vec<Vec<Member>> {
         .collect()
 }
 
-fn ready_of_lane(rows: &[&Row], window: usize, now: i64) -> Vec<Member> {
+fn ready_of_lane(rows: &[&Row], window: usize, now: i64) -> Run {
     let leased = |row: &&&Row| row.maybe(5).is_some_and(|until| until > now);
     if rows.iter().any(|row| leased(&row)) {
-        return Vec::new();
+        return Run {
+            members: Vec::new(),
+            ended: Vec::new(),
+        };
     }
     // Rows behind the window may have others before them that are not here.
     let waiting: Vec<i64> = rows
@@ -190,11 +210,16 @@ fn ready_of_lane(rows: &[&Row], window: usize, now: i64) -> Vec<Member> {
         Some(last) if waiting.len() >= window => *last,
         _ => i64::MAX,
     };
-    rows.iter()
-        .take_while(|row| row.int(0) <= end && row.int(4) <= now && row.is(6))
-        .map(|row| Member {
-            seq: row.int(0),
-            size: row.int(2),
-        })
-        .collect()
+    let from_head = rows.iter();
+    let due = from_head.take_while(|row| row.int(0) <= end && row.int(4) <= now && row.is(6));
+    let ended = rows.iter().filter(|row| row.int(3) == 4);
+    Run {
+        members: due
+            .map(|row| Member {
+                seq: row.int(0),
+                size: row.int(2),
+            })
+            .collect(),
+        ended: ended.map(|row| row.int(0)).collect(),
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use super::claiming::numbers;
 use super::{Cell, Session, Statements, Value, sql};
 use crate::sql::{Kind, Settling, Sql, TableNames, answer, at_places, hex, json, micros};
 use crate::{Error, Lease, LeaseStatus, LeaseToken, Retention, Settlement};
@@ -18,6 +19,8 @@ pub(super) struct SettleSql {
     block: Sql,
     remove: Sql,
     again: Sql,
+    /// Those whose lease has ended by now, of events with a key: `seq`. Seqs.
+    ended: Sql,
     /// Seqs, µs twice.
     extend: Sql,
     /// Token.
@@ -37,6 +40,10 @@ impl SettleSql {
                  WHERE j.kind IN (0, 4)",
             ),
             again: fill(AGAIN),
+            ended: fill(
+                "SELECT e.seq FROM :seqs :events ON e.seq = j.n \
+                 WHERE e.`key` IS NOT NULL AND e.lease_until <= :now",
+            ),
             extend: fill(
                 "UPDATE :seqs :events ON e.seq = j.n SET \
                    e.lease_until = :now + ?, e.place = IF(e.shape = 1, :now + ?, e.place)",
@@ -156,10 +163,20 @@ pub async fn extend<S: Session>(
 ) -> Result<Vec<LeaseStatus>, Error> {
     let mut sorted = leases.to_vec();
     sorted.sort_unstable_by_key(|lease| lease.seq);
-    let (ours, held) = lock(session, &sql.settle, &sorted).await?;
-    let seqs: Vec<i64> = ours.iter().map(|lease| lease.seq).collect();
-    if !seqs.is_empty() {
-        let (list, by) = (json(&seqs), Value::Int(micros(by)));
+    let (mut ours, held) = lock(session, &sql.settle, &sorted).await?;
+    let seqs = |leases: &HashSet<Lease>| leases.iter().map(|lease| lease.seq).collect();
+    let list: Vec<i64> = seqs(&ours);
+    if !list.is_empty() {
+        // The ended lease of an event with a key is not extended. Whether it has ended is judged when
+        // the rows are locked: meanwhile a claim may have found so and begun another run of the key.
+        // Such a claim locks the rows whose lease had ended, so that it comes either before or after.
+        let list = json(&list);
+        let ended = numbers(session, &sql.settle.ended, &[Value::Text(&list)]).await?;
+        ours.retain(|lease| !ended.contains(&lease.seq));
+    }
+    let list: Vec<i64> = seqs(&ours);
+    if !list.is_empty() {
+        let (list, by) = (json(&list), Value::Int(micros(by)));
         let values = [Value::Text(&list), by, by];
         session.execute(&sql.settle.extend, &values).await?;
     }

@@ -60,6 +60,8 @@ DECLARE
     v_count bigint;
     v_lease bigint;
     v_stale bigint;
+    v_ended bigint[];
+    v_busy boolean;
     v_last bigint;
     v_from bigint;
     v_to bigint;
@@ -177,6 +179,13 @@ BEGIN
                 CONTINUE WHEN v_lane.state = 3 OR v_lane.cut = v_lane.seqs[1];
 
                 v_stale := CASE WHEN v_lane.state > 0 THEN v_lane.seqs[v_n] END;
+                v_ended := NULL;
+                v_busy := false;
+                IF v_lane.state = 2 THEN
+                    SELECT array_agg(e.seq) INTO v_ended
+                    FROM {events} e
+                    WHERE e.seq = ANY (v_lane.seqs) AND e.lease_token IS NOT NULL;
+                END IF;
                 IF NOT v_end_seen AND (v_lane.last_seq IS NULL OR v_lane.seqs[v_n] < v_lane.last_seq) THEN
                     v_from := greatest(v_lane.seqs[v_n] + 1, v_lane.first_seq);
                     v_to := COALESCE(v_lane.last_seq, 9223372036854775807);
@@ -191,8 +200,9 @@ BEGIN
                     END IF;
                     IF v_lease IS NULL THEN
                         SELECT count(*), COALESCE(max(seq), v_from - 1), min(seq) FILTER (WHERE leased),
-                            COALESCE(max(seq) FILTER (WHERE stale), v_stale)
-                        INTO v_count, v_last, v_lease, v_stale
+                            COALESCE(max(seq) FILTER (WHERE stale), v_stale),
+                            v_ended || array_agg(seq) FILTER (WHERE stale AND NOT leased)
+                        INTO v_count, v_last, v_lease, v_stale, v_ended
                         FROM (
                             SELECT e.seq, e.lease_until > now() AS leased,
                                 e.lease_token IS NOT NULL AS stale
@@ -204,20 +214,34 @@ BEGIN
                             LIMIT v_search
                         ) s;
                     END IF;
-                    IF v_lease IS NOT NULL OR v_count = v_search THEN
-                        -- The next claim goes on from here.
-                        v_unfinished := v_unfinished OR v_lease IS NULL;
-                        v_from := COALESCE(v_lease, v_last + 1);
-                        IF v_lane.first_seq IS DISTINCT FROM v_from THEN
-                            INSERT INTO {runs} (destination, khash, first_seq, last_seq)
-                            VALUES (v_d, v_k, v_from, v_to)
-                            ON CONFLICT (destination, khash) DO UPDATE
-                            SET first_seq = EXCLUDED.first_seq, last_seq = EXCLUDED.last_seq;
-                        END IF;
-                        v_search := v_search - v_count;
-                        CONTINUE;
-                    END IF;
+                    v_busy := v_lease IS NOT NULL OR v_count = v_search;
                     v_search := v_search - v_count;
+                END IF;
+                IF v_ended IS NOT NULL THEN
+                    -- An extension that began in time may still be under way. Where it holds a row, or
+                    -- has extended it, this lane has to wait. One that locks it later finds that the
+                    -- lease has ended.
+                    SELECT count(*) INTO v_count
+                    FROM (
+                        SELECT FROM {events} e
+                        WHERE e.seq = ANY (v_ended)
+                          AND e.lease_token IS NOT NULL AND e.lease_until <= now()
+                        ORDER BY e.seq
+                        FOR UPDATE SKIP LOCKED
+                    ) l;
+                    CONTINUE WHEN v_count < cardinality(v_ended);
+                END IF;
+                IF v_busy THEN
+                    -- The next claim goes on from here.
+                    v_unfinished := v_unfinished OR v_lease IS NULL;
+                    v_from := COALESCE(v_lease, v_last + 1);
+                    IF v_lane.first_seq IS DISTINCT FROM v_from THEN
+                        INSERT INTO {runs} (destination, khash, first_seq, last_seq)
+                        VALUES (v_d, v_k, v_from, v_to)
+                        ON CONFLICT (destination, khash) DO UPDATE
+                        SET first_seq = EXCLUDED.first_seq, last_seq = EXCLUDED.last_seq;
+                    END IF;
+                    CONTINUE;
                 END IF;
 
                 v_count := least(v_n, v_share, v_rows);

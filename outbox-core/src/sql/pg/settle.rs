@@ -100,12 +100,17 @@ const MIXED: &str = "WITH mine AS MATERIALIZED (
 )
 SELECT array_agg(place) FROM mine";
 
-const EXTEND: &str = "WITH mine AS MATERIALIZED (
-    SELECT e.ctid AS tid, i.place
+/// The ended lease of an event with a key is not extended. Whether it has ended is judged when the row
+/// is locked: meanwhile a claim may have found so and begun another run of the key. Such a claim locks
+/// the rows whose lease had ended, so that it comes either before or after this.
+const EXTEND: &str = "WITH locked AS MATERIALIZED (
+    SELECT e.ctid AS tid, i.place, e.key IS NULL AS alone, e.lease_until
     FROM unnest($1::bigint[], $2::uuid[]) WITH ORDINALITY AS i(seq, token, place)
     JOIN {events} e ON e.seq = i.seq AND e.lease_token = i.token
     ORDER BY e.seq
     FOR UPDATE OF e
+), mine AS MATERIALIZED (
+    SELECT tid, place FROM locked WHERE alone OR lease_until > clock_timestamp()
 ), extended AS (
     UPDATE {events} AS e
     SET lease_until = now() + $3::bigint * interval '1 microsecond'

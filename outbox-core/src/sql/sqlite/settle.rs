@@ -16,8 +16,8 @@ pub(super) struct SettleStatements {
     /// the history, 5 deletes it. Returns `seq` and token of each row that it settled. A trigger
     /// moves the terminal ones.
     settle: Sql,
-    /// `?1` a JSON array of `[seq, token in hex]` · `?2` the lease's new end. Returns `seq` and
-    /// token of each row that it extended.
+    /// `?1` a JSON array of `[seq, token in hex]` · `?2` the lease's new end · `?3` now. Returns `seq`
+    /// and token of each row that it extended.
     extend: Sql,
     /// `?1` a JSON array of `seq`. Returns, for each that is open, its `seq` and whether it is
     /// under a lease.
@@ -59,12 +59,19 @@ const SETTLE: &str = "WITH batch AS ( \
        AND e.lease_until IS NOT NULL \
      RETURNING seq, lease_token";
 
+/// The ended lease of an event with a key is not extended. `?3` is older than the statement where that
+/// had to wait for other writers: so what counts too is that no other claim is on the key by now.
 const EXTEND: &str = "WITH batch AS ( \
        SELECT json_extract(value, '$[0]') AS seq, json_extract(value, '$[1]') AS token \
        FROM json_each(?1)) \
      UPDATE {~events} AS e SET lease_until = ?2 \
      FROM batch WHERE e.seq = batch.seq AND hex(e.lease_token) = batch.token \
        AND e.lease_until IS NOT NULL \
+       AND (e.\"key\" IS NULL OR e.lease_until > ?3 AND NOT EXISTS ( \
+         SELECT 1 FROM {~events} AS o \
+         WHERE o.destination = e.destination AND o.\"key\" = e.\"key\" AND o.\"key\" IS NOT NULL \
+           AND o.lease_until > ?3 AND o.lease_until IS NOT NULL \
+           AND o.lease_token <> e.lease_token)) \
      RETURNING seq, lease_token";
 
 const RELEASE_CLAIM: &str = "UPDATE {~events} SET \
@@ -118,8 +125,9 @@ pub async fn extend<S: Session>(
         .map(|lease| (lease.seq, hex(lease.token.as_bytes())))
         .collect();
     let rows = json(&rows);
-    let end = now(clock).saturating_add(micros(by));
-    let values = [Value::Text(&rows), Value::Int(end)];
+    let now = now(clock);
+    let end = now.saturating_add(micros(by));
+    let values = [Value::Text(&rows), Value::Int(end), Value::Int(now)];
     let ours = changed(session, &sql.settle.extend, &values).await?;
     answers(session, sql, leases.iter().copied(), &ours, false).await
 }
