@@ -215,7 +215,6 @@ mod maria {
         store: MySqlStore,
         /// Another session.
         other: MySqlConnection,
-        database: String,
         run: [Claimed; 2],
     }
 
@@ -225,17 +224,8 @@ mod maria {
             let store = MySqlStore::new(MySqlPool::connect(&url).await.expect("connected"));
             store.migrate().await.expect("migrated");
             let mut other = MySqlConnection::connect(&url).await.expect("connected");
-            let database = sqlx::query_scalar("SELECT DATABASE()")
-                .fetch_one(&mut other)
-                .await
-                .expect("a name");
             let run = run_with(&store, &mut other, before).await;
-            Self {
-                store,
-                other,
-                database,
-                run,
-            }
+            Self { store, other, run }
         }
 
         async fn leases_end(&self) {
@@ -251,17 +241,13 @@ mod maria {
             statements.execute(&mut self.other).await.expect("done");
         }
 
-        /// Whether a transaction waits for a row's lock.
+        /// Whether another session asks for rows' locks.
         async fn waits(&self) -> bool {
-            let locks = format!(
-                "SELECT EXISTS (SELECT 1 FROM information_schema.INNODB_LOCKS
-                 WHERE lock_table LIKE '%{}%')",
-                self.database
-            );
-            sqlx::query_scalar(AssertSqlSafe(locks))
-                .fetch_one(self.store.pool())
-                .await
-                .expect("told")
+            let asks = "SELECT EXISTS (SELECT 1 FROM information_schema.PROCESSLIST
+                WHERE DB = DATABASE() AND ID <> CONNECTION_ID() AND COMMAND = 'Query'
+                  AND INFO LIKE '%FOR UPDATE%')";
+            let asked = sqlx::query_scalar(asks).fetch_one(self.store.pool());
+            asked.await.expect("told")
         }
     }
 
