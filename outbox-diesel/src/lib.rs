@@ -19,6 +19,8 @@ mod cells;
 mod detach;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod event_row;
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+mod locks;
 mod pool;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod producers;

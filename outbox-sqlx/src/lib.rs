@@ -31,6 +31,8 @@
 //! }
 //! ```
 
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod locks;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(feature = "postgres")]

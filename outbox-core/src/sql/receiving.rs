@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use super::Row;
-use crate::{Accepted, Begun, Bytes, Error, ErrorKind, Fingerprint, LeaseStatus, LockStatus};
+use super::named::{Given, Named, StoreClock};
+use super::{Cell, Row, Session};
+use crate::{Accepted, Begun, Bytes, Error, ErrorKind, Fingerprint, LeaseStatus};
 
 /// A key that is not free, as a look finds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,24 +87,24 @@ pub fn owner(another: Option<bool>) -> LeaseStatus {
     }
 }
 
-/// What a request for a lock is told that was not acquired and has this many µs left.
-#[must_use]
-pub fn lock_status(left: Option<i64>) -> LockStatus {
-    LockStatus::Held {
-        retry_after: time_left(left),
+/// Makes a change that only the holder of the token may make: it matches the row of this token. Where
+/// there is none, `owner` tells whether another has it.
+pub(super) async fn prove<S: Session>(
+    change: &Named,
+    owner: &Named,
+    session: &mut S,
+    clock: StoreClock<'_>,
+    given: &[Given<'_>],
+) -> Result<LeaseStatus, Error> {
+    if change.execute(session, clock, given).await? > 0 {
+        return Ok(LeaseStatus::Ours);
     }
+    let found = owner.fetch(session, clock, given, &[Cell::Int]).await?;
+    Ok(self::owner(found.first().map(|row| row.is(0))))
 }
 
-/// Checks a lock's name.
-///
-/// # Errors
-///
-/// [`InvalidConfig`](ErrorKind::InvalidConfig) where it is empty or longer than [`MAX_NAME`](crate::MAX_NAME).
-pub fn lock_name(name: &str) -> Result<(), Error> {
-    crate::locks::check_name(name)
-}
-
-fn time_left(micros: Option<i64>) -> Duration {
+/// What is left of a lease with this many µs left.
+pub(super) fn time_left(micros: Option<i64>) -> Duration {
     Duration::from_micros(
         micros
             .and_then(|left| u64::try_from(left).ok())

@@ -2,6 +2,7 @@
 
 use diesel_async::{AnsiTransactionManager, AsyncMysqlConnection, TransactionManager};
 use futures::future::BoxFuture;
+use outbox_core::sql::StoreClock;
 use outbox_core::sql::mysql::BEGIN;
 use outbox_core::{Error, ErrorKind};
 
@@ -75,6 +76,11 @@ impl MySqlStore {
             })
         })
         .await
+    }
+
+    /// The statements read the server's clock.
+    pub(super) const fn store_clock(&self) -> StoreClock<'_> {
+        None
     }
 }
 

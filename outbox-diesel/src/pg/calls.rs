@@ -1,5 +1,43 @@
 //! How calls are made that are written in the core.
 
+use diesel_async::AsyncPgConnection;
+use futures::future::BoxFuture;
+use outbox_core::Error;
+use outbox_core::sql::StoreClock;
+
+use super::PgStore;
+use crate::retry::retried;
+use crate::run::Asynchronous;
+use crate::session::Connection;
+
+/// A pooled connection.
+type Pooled<'c> = Connection<Asynchronous<'c, AsyncPgConnection>>;
+
+/// What a call makes of its argument on a connection.
+type Call<A, T> =
+    for<'a> fn(&'a PgStore, &'a mut Pooled<'_>, &'a A) -> BoxFuture<'a, Result<T, Error>>;
+
+impl PgStore {
+    /// Makes a call of autocommit statements; again where another transaction was in the way.
+    pub(super) async fn on_pool<A: Send + Sync, T>(
+        &self,
+        operation: &'static str,
+        argument: A,
+        call: Call<A, T>,
+    ) -> Result<T, Error> {
+        retried!(async {
+            let mut conn = self.connection().await?;
+            let mut session = Connection::new(Asynchronous(&mut **conn), operation);
+            call(self, &mut session, &argument).await
+        })
+    }
+
+    /// The statements read the server's clock.
+    pub(super) const fn store_clock(&self) -> StoreClock<'_> {
+        None
+    }
+}
+
 /// Makes a call of autocommit statements on a pooled connection; again where another transaction was
 /// in the way.
 macro_rules! call {

@@ -3,6 +3,7 @@
 use diesel::SqliteConnection;
 use futures::future::BoxFuture;
 use outbox_core::Error;
+use outbox_core::sql::StoreClock;
 
 use super::SqliteStore;
 use super::error::classify;
@@ -41,5 +42,10 @@ impl SqliteStore {
                 .unwrap_or_else(|error| Err(classify(operation, error)))
         })
         .await
+    }
+
+    /// The statements bind the time.
+    pub(super) fn store_clock(&self) -> StoreClock<'_> {
+        Some(&*self.clock)
     }
 }

@@ -22,7 +22,6 @@ macro_rules! call {
         })
     };
 }
-pub(super) use call;
 
 #[async_trait]
 impl IdempotencyKeys for MySqlStore {

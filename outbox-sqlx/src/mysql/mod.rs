@@ -1,5 +1,6 @@
 //! MySQL 8 or MariaDB 10.6, or newer.
 
+mod calls;
 mod claim;
 mod dead_letters;
 mod destinations;

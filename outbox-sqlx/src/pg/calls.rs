@@ -51,6 +51,13 @@ macro_rules! call {
             outbox_core::sql::pg::$operation(&mut session, &$store.sql, $($argument),*).await
         })
     };
+    ($store:ident, $group:ident.$operation:ident($($argument:expr),*)) => {
+        crate::retry::retried!(async {
+            let mut session = $store.calls(stringify!($operation));
+            let sql = &$store.sql.$group;
+            sql.$operation(&mut session, None, $($argument),*).await
+        })
+    };
 }
 pub(super) use call;
 

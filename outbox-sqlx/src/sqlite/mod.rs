@@ -1,5 +1,6 @@
 //! SQLite 3.38 or newer.
 
+mod calls;
 mod claim;
 mod dead_letters;
 mod destinations;

@@ -27,13 +27,13 @@ pub use error::number_kind;
 pub use idempotency::{
     abandon_key, accept, begin_key, complete_key, extend_key, prune_inbox, prune_keys,
 };
-pub use locks::{extend_lock, try_lock, unlock};
 pub use maintenance::{prune, stats};
 pub use names::names_text;
 pub use schema::{SCHEMA_VERSION, check_schema, migrate, migrations};
 pub use settle::{extend, release_claim, settle};
 
-use super::{Cell, Row, Session, TableNames, Value};
+use super::named::{Marks, Named};
+use super::{Cell, LockSql, Row, Session, TableNames, Value};
 
 /// Every statement for one set of tables.
 #[derive(Debug)]
@@ -46,7 +46,8 @@ pub struct Statements {
     destinations: destinations::DestinationSql,
     maintenance: maintenance::MaintenanceSql,
     idempotency: idempotency::IdempotencySql,
-    locks: locks::LockSql,
+    /// On leased locks.
+    pub locks: LockSql,
 }
 
 impl Statements {
@@ -62,7 +63,7 @@ impl Statements {
             destinations: destinations::DestinationSql::new(names),
             maintenance: maintenance::MaintenanceSql::new(names),
             idempotency: idempotency::IdempotencySql::new(names),
-            locks: locks::LockSql::new(names),
+            locks: locks::locks(names),
         }
     }
 }
@@ -83,6 +84,12 @@ fn sql(names: &TableNames, template: &str) -> super::Sql {
         .replace(":events", "STRAIGHT_JOIN {events} e FORCE INDEX (PRIMARY)")
         .replace(":dead", "STRAIGHT_JOIN {dead} e FORCE INDEX (PRIMARY)");
     names.fill(&text, '`').into()
+}
+
+/// A template that names its values; `:now` is the server's clock here too.
+fn named(names: &TableNames, template: &str) -> Named {
+    let template = template.replace(":now", NOW);
+    Named::new(&template, Marks::Each, |text| names.fill(text, '`'))
 }
 
 const NOW: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))";

@@ -20,14 +20,14 @@ pub use error::{code_kind, is_id_taken};
 pub use idempotency::{
     abandon_key, accept, begin_key, complete_key, extend_key, prune_inbox, prune_keys,
 };
-pub use locks::{extend_lock, try_lock, unlock};
 pub use maintenance::{prune, stats};
 pub use notify::NotifySql;
 pub use schema::{SCHEMA_VERSION, SchemaSql, migrations};
 pub use settle::SettleSql;
 
+use super::named::{Marks, Named};
 use super::session::only;
-use super::{Cell, Session, Sql, TableNames, Value};
+use super::{Cell, LockSql, Session, Sql, TableNames, Value};
 use crate::{Error, Retention};
 
 /// Every statement for one set of tables.
@@ -43,7 +43,7 @@ pub struct Statements {
     maintenance: maintenance::MaintenanceSql,
     pub notify: NotifySql,
     idempotency: idempotency::IdempotencySql,
-    locks: locks::LockSql,
+    pub locks: LockSql,
     pub schema: SchemaSql,
 }
 
@@ -60,7 +60,7 @@ impl Statements {
             maintenance: maintenance::MaintenanceSql::new(names),
             notify: NotifySql::new(names),
             idempotency: idempotency::IdempotencySql::new(names),
-            locks: locks::LockSql::new(names),
+            locks: locks::locks(names),
             schema: SchemaSql::new(names),
         }
     }
@@ -77,6 +77,11 @@ async fn count<S: Session>(session: &mut S, sql: &Sql, values: &[Value<'_>]) -> 
 
 fn sql(names: &TableNames, template: &str) -> Sql {
     names.fill(template, '"').into()
+}
+
+/// A template that names its values.
+fn named(names: &TableNames, template: &str) -> Named {
+    Named::new(template, Marks::Numbered('$'), |text| names.fill(text, '"'))
 }
 
 /// The columns of [`EventRow`](super::EventRow), in its order.

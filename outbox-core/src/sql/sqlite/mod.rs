@@ -25,12 +25,12 @@ pub use destinations::{blocked_keys, destinations, hold, set_policy};
 pub use enqueue::enqueue;
 pub use error::{error_kind, is_id_taken};
 pub use idempotency::{abandon_key, accept, begin_key, complete_key, extend_key, prune_keys};
-pub use locks::{extend_lock, try_lock, unlock};
 pub use maintenance::{prune, stats};
 pub use schema::{SCHEMA_VERSION, check_schema, migrate, migrations};
 pub use settle::{extend, release_claim, settle};
 
-use super::{Sql, TableNames};
+use super::named::{Marks, Named};
+use super::{LockSql, Sql, TableNames};
 use crate::Error;
 use crate::clock::{Clock, duration_micros, to_micros};
 
@@ -44,7 +44,8 @@ pub struct Statements {
     destinations: destinations::DestinationStatements,
     maintenance: maintenance::MaintenanceStatements,
     idempotency: idempotency::IdempotencyStatements,
-    locks: locks::LockStatements,
+    /// On leased locks.
+    pub locks: LockSql,
     schema: schema::SchemaStatements,
 }
 
@@ -67,7 +68,7 @@ impl Statements {
             destinations: destinations::DestinationStatements::new(names),
             maintenance: maintenance::MaintenanceStatements::new(names),
             idempotency: idempotency::IdempotencyStatements::new(names),
-            locks: locks::LockStatements::new(names),
+            locks: locks::locks(names),
             schema: schema::SchemaStatements::new(names),
         }))
     }
@@ -91,6 +92,11 @@ fn before(clock: &dyn Clock, period: Duration) -> i64 {
 /// A template as a statement for these tables.
 fn sql(names: &TableNames, template: &str) -> Sql {
     names.fill(template, '"').into()
+}
+
+/// A template that names its values; `:now` is the store's clock.
+fn named(names: &TableNames, template: &str) -> Named {
+    Named::new(template, Marks::Numbered('?'), |text| names.fill(text, '"'))
 }
 
 /// The columns of a row, in the order in which [`EventRow`](super::EventRow) names them; a prefix
