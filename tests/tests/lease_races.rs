@@ -173,6 +173,28 @@ mod pg {
         nothing_is_claimed(&scene.store).await;
     }
 
+    /// A late settle or extension may hold a row that waits by now.
+    #[tokio::test]
+    async fn a_claim_waits_for_no_session_and_ends_its_run_at_a_row_that_one_holds() {
+        let mut scene = Scene::new(1).await;
+        for claimed in &scene.run {
+            settle(&scene.store, claimed, Outcome::Release).await;
+        }
+        let [_, tail] = scene.run.clone();
+        let seq = tail.lease.seq;
+        scene
+            .other_does(format!(
+                "BEGIN; SELECT FROM outbox_events WHERE seq = {seq} FOR UPDATE"
+            ))
+            .await;
+        let claimed = tokio::time::timeout(LEASE / 20, claim(&scene.store, 10)).await;
+        let claimed = claimed.expect("a claim that waits for nobody");
+        let seqs: Vec<i64> = claimed.iter().map(|one| one.lease.seq).collect();
+        assert_eq!(seqs, [seq - 2, seq - 1]);
+        let others = "SELECT FROM outbox_events FOR UPDATE; COMMIT";
+        scene.other_does(others).await;
+    }
+
     /// Its clock is that of its transaction's start.
     #[tokio::test]
     async fn an_extension_in_an_older_transaction_than_a_claim_is_refused() {

@@ -22,12 +22,7 @@ use crate::read::{Columns, FromRow, Reader};
 #[async_trait]
 impl OutboxStore for PgStore {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claim, Error> {
-        let conn = self.connection().await;
-        let mut driver = Driver {
-            conn: conn.inspect_err(|_| self.scan().reset())?,
-            sql: Arc::clone(&self.sql),
-        };
-        sql::claim(&mut driver, &self.scan, request, Instant::now).await
+        retried!(self.claim_once(request))
     }
 
     async fn settle(&self, batch: &[Settlement]) -> Result<Vec<LeaseStatus>, Error> {
@@ -49,6 +44,17 @@ impl OutboxStore for PgStore {
 
     async fn hold(&self, destination: &str, hold: Hold) -> Result<(), Error> {
         retried!(self.hold_once(destination, &hold))
+    }
+}
+
+impl PgStore {
+    async fn claim_once(&self, request: &ClaimRequest) -> Result<Claim, Error> {
+        let conn = self.connection().await;
+        let mut driver = Driver {
+            conn: conn.inspect_err(|_| self.scan().reset())?,
+            sql: Arc::clone(&self.sql),
+        };
+        sql::claim(&mut driver, &self.scan, request, Instant::now).await
     }
 }
 

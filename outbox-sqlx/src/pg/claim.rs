@@ -22,7 +22,7 @@ use crate::retry::retried;
 #[async_trait]
 impl OutboxStore for PgStore {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claim, Error> {
-        let claim = self.claim_once(request).await;
+        let claim = retried!(self.claim_once(request));
         if claim.is_err() {
             self.scan().reset();
         }
