@@ -53,6 +53,7 @@ pub async fn claim<D: ClaimDriver>(
         claim: Claim::default(),
         bytes: request.bytes,
         asked: Shapes::default(),
+        given_out: lock(state).mark.given_out(),
         stale: false,
         learned: false,
         more: false,
@@ -86,6 +87,8 @@ struct Run<'a, D> {
     bytes: u64,
     /// The shapes that were asked for rows.
     asked: Shapes,
+    /// The last number given out, as it was known when the claim began.
+    given_out: Option<i64>,
     /// Whether the knowledge of shapes was old when the claim began.
     stale: bool,
     /// Whether a statement brought notes.
@@ -346,9 +349,14 @@ impl<D: ClaimDriver> Run<'_, D> {
         let (notes, last) = self.driver.look().await?;
         self.learn(notes);
         let mut state = lock(self.state);
-        if self.taken() == 0 && !self.unfinished && state.mark.matters() {
-            state.mark.nothing_up_to(last);
+        if self.taken() == 0
+            && !self.unfinished
+            && state.mark.matters()
+            && let Some(before) = self.given_out
+        {
+            state.mark.nothing_up_to(before);
         }
+        state.mark.gave_out(last);
         Ok(())
     }
 

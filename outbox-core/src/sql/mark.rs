@@ -70,6 +70,8 @@ pub struct Mark {
     per_row: Duration,
     /// The cost of the last two sweeps: what only one had says nothing.
     costs: [Duration; 2],
+    /// The last number that was given out, as it was told most recently.
+    given_out: Option<i64>,
 }
 
 impl Mark {
@@ -145,7 +147,19 @@ impl Mark {
         }
     }
 
-    /// Notes that a sweep found nothing when `seq` was the last number given out.
+    /// The last number given out, as far as [`gave_out`](Self::gave_out) was told.
+    #[must_use]
+    pub const fn given_out(&self) -> Option<i64> {
+        self.given_out
+    }
+
+    /// Notes that `seq` is the last number that was given out.
+    pub const fn gave_out(&mut self, seq: i64) {
+        self.given_out = Some(seq);
+    }
+
+    /// Notes that a sweep found nothing that began when `seq` was the last number given out, or a later
+    /// one. (What is told after the sweep is no such number: meanwhile a lower one may have committed.)
     pub fn nothing_up_to(&mut self, seq: i64) {
         self.seq = Some(self.seq.map_or(seq, |mark| mark.max(seq)));
     }
