@@ -221,6 +221,34 @@ mod claims {
         assert!(claims <= 2, "{claims}");
     }
 
+    /// As when their answers were lost, the last one that of a walk that went round.
+    #[tokio::test]
+    async fn of_keyed_events_are_released_wherever_they_began() {
+        let store = store().await;
+        let fill = "INSERT INTO outbox_events (id, event_type, destination, key, payload, shape)
+            SELECT gen_random_uuid(), 'T', 'd', gen_random_uuid()::text, 'x', 2
+            FROM generate_series(1, 30000)";
+        execute(&store, fill).await;
+        let mut claimed = 0;
+        let mut last = request(1000);
+        while claimed < 28_000 {
+            last = request(1000);
+            claimed += store.claim(&last).await.expect("claimed").events.len();
+        }
+        let released = || store.release_claim(last.token);
+        let again = request(1000);
+        assert!(released().await.expect("released") >= 500);
+        assert_eq!(released().await.expect("released"), 0);
+
+        execute(&store, fill).await;
+        let round = request(10_000);
+        let claim = store.claim(&round).await.expect("claimed");
+        let released = store.release_claim(round.token).await.expect("released");
+        assert_eq!(released, claim.events.len() as u64);
+        let released = store.release_claim(again.token).await.expect("released");
+        assert_eq!(released, 0);
+    }
+
     #[tokio::test]
     async fn give_a_large_keyed_event_its_turn_beside_many_large_ones_without_a_key() {
         let store = store().await;

@@ -306,11 +306,21 @@ impl<D: ClaimDriver> Run<'_, D> {
 
     async fn keyed(&mut self, rows: usize) -> Result<usize, Error> {
         let begun = (self.clock)();
+        let mut after = {
+            let mut state = lock(self.state);
+            let after = state.keyed_after.clone();
+            state.walks(self.request.token, &after);
+            after
+        };
         loop {
-            let after = lock(self.state).keyed_after.clone();
-            let mut taken = self.take(&Step::Keyed { rows, after }).await?;
+            let step = Step::Keyed {
+                rows,
+                after: after.clone(),
+            };
+            let mut taken = self.take(&step).await?;
             if let Some(next) = taken.next_key.take() {
-                lock(self.state).keyed_after = next;
+                lock(self.state).keyed_after.clone_from(&next);
+                after = next;
             }
             let unfinished = taken.unfinished;
             let crowded = taken.rows() == 0 && self.bytes < self.request.bytes;

@@ -1,9 +1,11 @@
 //! What a store remembers from one claim to the next.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::window::Window;
 use super::{Mark, Shape, Shapes, Shares, Start};
+use crate::LeaseToken;
 
 /// A shape that had nothing to give is left alone for so many times what finding out took; parked
 /// rows twice as long each time, since they come free with what claims leave out.
@@ -11,6 +13,8 @@ const RATION: u32 = 20;
 const LONGEST_REST: Duration = Duration::from_millis(250);
 /// How old the knowledge of shapes may become.
 const FRESHNESS: Duration = Duration::from_millis(20);
+/// Of how many claims is known where they began.
+const WALKS: usize = 64;
 
 /// What a store remembers from one claim to the next: hints only, right or wrong without harm.
 #[derive(Debug)]
@@ -40,6 +44,8 @@ pub struct ScanState {
     turn: usize,
     /// The last claim brought nothing.
     idle: bool,
+    /// Where the last claims began to walk through keys, by their tokens.
+    walks: VecDeque<(LeaseToken, (String, i64))>,
 }
 
 impl Default for ScanState {
@@ -59,6 +65,7 @@ impl Default for ScanState {
             left_out: Vec::new(),
             turn: 0,
             idle: false,
+            walks: VecDeque::new(),
         }
     }
 }
@@ -184,10 +191,27 @@ impl ScanState {
         self.resting = [None; 4];
     }
 
-    /// Forgets everything: after any error.
+    /// Notes after which destination and hash of a key a claim looks for keyed rows first.
+    pub(super) fn walks(&mut self, token: LeaseToken, after: &(String, i64)) {
+        if self.walks.len() == WALKS {
+            self.walks.pop_front();
+        }
+        self.walks.push_back((token, after.clone()));
+    }
+
+    /// The destination and hash of the key after which the claim with this token looked for keyed rows:
+    /// those before the first key where that is not known.
+    #[must_use]
+    pub fn walk_of(&self, token: LeaseToken) -> (String, i64) {
+        let walk = self.walks.iter().rev().find(|walk| walk.0 == token);
+        walk.map_or((String::new(), i64::MIN), |walk| walk.1.clone())
+    }
+
+    /// Forgets everything: after any error. Where claims began is known on, since their answers may be
+    /// what was lost.
     pub fn reset(&mut self) {
-        let turn = self.turn;
+        let (turn, walks) = (self.turn, std::mem::take(&mut self.walks));
         *self = Self::default();
-        self.turn = turn;
+        (self.turn, self.walks) = (turn, walks);
     }
 }

@@ -83,11 +83,11 @@ impl PgStore {
 
     pub(super) async fn release_claim_once(&self, token: LeaseToken) -> Result<u64, Error> {
         let mut conn = self.connection().await?;
+        let (destination, khash) = self.scan().walk_of(token);
         let values = vec![
             Value::Uuid(Id(*token.as_bytes())),
-            Value::BigInt(Some(i64::MIN)),
-            Value::Text(Some("")),
-            Value::BigInt(Some(i64::MIN)),
+            Value::Text(Some(&destination)),
+            Value::BigInt(Some(khash)),
         ];
         let sql = &self.sql.settle.release_claim;
         let released = execute(&mut conn, "release_claim", sql, values).await?;

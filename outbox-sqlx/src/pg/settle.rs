@@ -92,11 +92,11 @@ impl PgStore {
     }
 
     pub(super) async fn release_claim_once(&self, token: LeaseToken) -> Result<u64, Error> {
+        let (destination, khash) = self.scan().walk_of(token);
         let release = query(&self.sql.settle.release_claim)
             .bind(Uuid::from_bytes(*token.as_bytes()))
-            .bind(i64::MIN)
-            .bind("")
-            .bind(i64::MIN);
+            .bind(destination)
+            .bind(khash);
         let released = self.changed("release_claim", release).await?;
         self.scan().settled(true);
         Ok(released)

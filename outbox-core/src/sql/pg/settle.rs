@@ -18,8 +18,9 @@ pub struct SettleSql {
     pub extend: Sql,
     /// Which of the rows `$1` are open: `seq`, whether a token is on it.
     pub held: Sql,
-    /// Gives back what the claim with token `$1` took, near the front of each shape; `$2` first
-    /// `seq` of the fresh rows, `$3` destination and `$4` hash of the key after which it began.
+    /// Gives back what the claim with token `$1` took, near the front of each shape; of keyed rows
+    /// after the destination `$2` and the hash of the key `$3`, where it began to look for them, and of
+    /// those before, which a walk that goes round comes to.
     pub release_claim: Sql,
 }
 
@@ -122,7 +123,7 @@ const HELD: &str =
     "SELECT seq, lease_token IS NOT NULL FROM {events} WHERE seq = ANY ($1::bigint[])";
 
 const RELEASE_CLAIM: &str = "WITH near AS MATERIALIZED (
-    (SELECT ctid AS tid, lease_token FROM {events} WHERE shape = 0 AND seq >= $2
+    (SELECT ctid AS tid, lease_token FROM {events} WHERE shape = 0
      ORDER BY seq LIMIT 20000)
     UNION ALL
     (SELECT ctid, lease_token FROM {events} WHERE shape = 1
@@ -133,7 +134,16 @@ const RELEASE_CLAIM: &str = "WITH near AS MATERIALIZED (
     UNION ALL
     (SELECT ctid, lease_token FROM {events}
      WHERE key IS NOT NULL
-       AND (khash >> 60, destination, khash) > ($4::bigint >> 60, $3, $4::bigint)
+       AND (khash >> 60, destination, khash) > ($3::bigint >> 60, $2, $3::bigint)
+       AND COALESCE(destination, '') <> ALL (ARRAY(
+           SELECT destination FROM {destinations} WHERE hold_until > now()))
+     ORDER BY khash >> 60, destination, khash, seq LIMIT 20000)
+    UNION ALL
+    (SELECT ctid, lease_token FROM {events}
+     WHERE key IS NOT NULL
+       AND (khash >> 60, destination, khash) <= ($3::bigint >> 60, $2, $3::bigint)
+       AND COALESCE(destination, '') <> ALL (ARRAY(
+           SELECT destination FROM {destinations} WHERE hold_until > now()))
      ORDER BY khash >> 60, destination, khash, seq LIMIT 20000)
 ), mine AS MATERIALIZED (
     SELECT e.ctid AS tid
