@@ -266,7 +266,7 @@ mod maria {
         /// Whether another session asks for rows' locks.
         async fn waits(&self) -> bool {
             let asks = "SELECT EXISTS (SELECT 1 FROM information_schema.PROCESSLIST
-                WHERE DB = DATABASE() AND ID <> CONNECTION_ID() AND COMMAND = 'Query'
+                WHERE DB = DATABASE() AND ID <> CONNECTION_ID() AND COMMAND <> 'Sleep'
                   AND INFO LIKE '%FOR UPDATE%')";
             let asked = sqlx::query_scalar(asks).fetch_one(self.store.pool());
             asked.await.expect("told")
