@@ -15,10 +15,14 @@
 
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod cells;
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+mod destinations;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod detach;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod event_row;
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+mod idempotency;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod locks;
 mod pool;

@@ -32,6 +32,10 @@
 //! ```
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod destinations;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod idempotency;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod locks;
 #[cfg(feature = "mysql")]
 mod mysql;

@@ -2,12 +2,16 @@
 //! around them that needs no driver.
 //!
 //! The text of every statement is here and nowhere else, so that adapters on different drivers work
-//! on one table. Parameters are positional (`$1` or `?1`); each statement's documentation lists
-//! them in order. Durations are bound as whole microseconds, see [`micros`].
+//! on one table. What a call does is here too, over a [`Session`]: for all databases at once where only
+//! their text differs ([`LockSql`], [`IdempotencySql`], [`DestinationSql`]), and in their modules where
+//! they go about it in different ways. Statements name their values (`:token`) or bind them by position;
+//! the documentation of each lists them. Durations are bound as whole microseconds, see [`micros`].
 
 mod claiming;
+mod destinations;
 mod enqueuing;
 mod failure;
+mod idempotency;
 mod json;
 mod ladder;
 mod listening;
@@ -37,8 +41,10 @@ use std::time::Duration;
 use crate::{Error, ErrorKind};
 
 pub use claiming::{ClaimDriver, claim};
+pub use destinations::DestinationSql;
 pub use enqueuing::{Batches, NewRow, Winners, sparse};
 pub use failure::{failure, id_taken};
+pub use idempotency::IdempotencySql;
 pub use json::{hex, json};
 pub use ladder::{LADDER, rung};
 pub use listening::{Listen, Listener, Patience, listen};
@@ -49,7 +55,6 @@ pub use named::StoreClock;
 pub use names::TableNames;
 pub use notes::Notes;
 pub use pruning::Pruning;
-pub use receiving::{InboxRow, KeyRow, accepted, owner};
 pub use row::{EventRow, header_text};
 pub use scan::ScanState;
 pub use session::{Cell, Letter, Row, Session, Value};

@@ -46,6 +46,15 @@ params! {
     "token" => Token or NoBytes,
     "lease" => Lease or NoInt,
     "period" => Period or NoInt,
+    "scope" => Scope or NoText,
+    "key" => Key or NoText,
+    "print" => Print or NoBytes,
+    "kept" => Kept or NoInt,
+    "answer" => Answer or NoBytes,
+    "rows" => Rows or NoInt,
+    "destination" => Destination or NoText,
+    "reason" => Reason or NoText,
+    "policy" => Policy or NoText,
 }
 
 /// A value and what it is.

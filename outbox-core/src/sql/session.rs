@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::{EventRow, Sql};
 use crate::clock::from_micros;
-use crate::{BlockedKey, DeadLetter, DeathReason, Error, ErrorKind};
+use crate::{DeadLetter, DeathReason, Error, ErrorKind};
 
 /// What a statement binds.
 #[derive(Debug, Clone, Copy)]
@@ -77,12 +77,6 @@ impl Row {
     pub(super) fn text(&self, at: usize) -> Option<String> {
         let bytes = self.bytes.get(at)?.as_deref()?;
         Some(String::from_utf8_lossy(bytes).into_owned())
-    }
-
-    /// Destination, key, `seq`, since (in µs).
-    pub(super) fn blocked_key(&self) -> BlockedKey {
-        let text = |at| self.text(at).unwrap_or_default();
-        BlockedKey::new(text(0), text(1), self.int(0), from_micros(self.int(1)))
     }
 }
 

@@ -36,6 +36,6 @@ impl OutboxStore for MySqlStore {
     }
 
     async fn hold(&self, destination: &str, hold: Hold) -> Result<(), Error> {
-        self.hold_one(destination.to_owned(), hold).await
+        self.hold_one(destination, hold).await
     }
 }

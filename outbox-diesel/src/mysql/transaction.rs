@@ -82,6 +82,9 @@ impl MySqlStore {
     pub(super) const fn store_clock(&self) -> StoreClock<'_> {
         None
     }
+
+    /// Claims read holds and policies each time.
+    pub(super) const fn destinations_changed(&self) {}
 }
 
 impl Pooled<'_> {

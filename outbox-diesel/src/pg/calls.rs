@@ -36,6 +36,11 @@ impl PgStore {
     pub(super) const fn store_clock(&self) -> StoreClock<'_> {
         None
     }
+
+    /// After a hold or a policy was set.
+    pub(super) fn destinations_changed(&self) {
+        self.scan().destinations_changed();
+    }
 }
 
 /// Makes a call of autocommit statements on a pooled connection; again where another transaction was

@@ -43,7 +43,7 @@ impl OutboxStore for PgStore {
     }
 
     async fn hold(&self, destination: &str, hold: Hold) -> Result<(), Error> {
-        retried!(self.hold_once(destination, &hold))
+        self.hold_one(destination, hold).await
     }
 }
 

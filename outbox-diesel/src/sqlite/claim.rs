@@ -46,12 +46,7 @@ impl OutboxStore for SqliteStore {
     }
 
     async fn hold(&self, destination: &str, hold: Hold) -> Result<(), Error> {
-        let asked = (destination.to_owned(), hold);
-        self.on_pool("hold", asked, |store, session, (destination, hold)| {
-            let (sql, clock) = (&store.sql, &*store.clock);
-            Box::pin(sqlite::hold(session, sql, clock, destination, hold))
-        })
-        .await
+        self.hold_one(destination, hold).await
     }
 }
 

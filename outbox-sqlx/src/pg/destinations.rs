@@ -1,39 +1,22 @@
 //! Holds, policies and blocked keys.
 
-use outbox_core::sql::pg;
-use outbox_core::{
-    BlockedKey, BlockedKeyPage, DeadHeadPolicy, DestinationPage, DestinationState, Destinations,
-    Error, Hold, async_trait,
-};
+use outbox_core::Hold;
 
 use super::PgStore;
 use super::calls::call;
 
-#[async_trait]
-impl Destinations for PgStore {
-    async fn set_dead_head_policy(
-        &self,
-        destination: &str,
-        policy: DeadHeadPolicy,
-    ) -> Result<(), Error> {
-        call!(self, set_policy(destination, policy))?;
+crate::destinations::destinations!(PgStore, call);
+
+impl PgStore {
+    async fn set_policy(&self, destination: &str, policy: DeadHeadPolicy) -> Result<(), Error> {
+        call!(self, destinations.set_policy(destination, policy))?;
         self.scan().destinations_changed();
         Ok(())
     }
 
-    async fn destinations(&self, page: &DestinationPage) -> Result<Vec<DestinationState>, Error> {
-        call!(self, destinations(page))
-    }
-
-    async fn blocked_keys(&self, page: &BlockedKeyPage) -> Result<Vec<BlockedKey>, Error> {
-        call!(self, blocked_keys(page))
-    }
-}
-
-impl PgStore {
     pub(super) async fn hold_once(&self, destination: &str, hold: &Hold) -> Result<(), Error> {
-        let mut session = self.calls("hold");
-        let held = pg::hold(&mut session, &self.sql, destination, hold).await;
+        let (sql, mut session) = (&self.sql.destinations, self.calls("hold"));
+        let held = sql.hold(&mut session, None, destination, hold).await;
         self.scan().destinations_changed();
         held
     }

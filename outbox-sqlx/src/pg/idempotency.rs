@@ -1,49 +1,11 @@
 //! Idempotency keys and inbox ids.
 
-use std::time::Duration;
-
-use outbox_core::sql::pg;
-use outbox_core::{
-    Accepted, BeginKey, Begun, CompleteKey, Error, IdempotencyKey, IdempotencyKeys, Inbox,
-    InboxMessage, LeaseStatus, LeaseToken, async_trait,
-};
 use sqlx::PgConnection;
 
 use super::PgStore;
 use super::calls::call;
 
-#[async_trait]
-impl IdempotencyKeys for PgStore {
-    async fn begin_key(&self, request: &BeginKey) -> Result<Begun, Error> {
-        call!(self, begin_key(request))
-    }
-
-    async fn complete_key(&self, request: &CompleteKey) -> Result<LeaseStatus, Error> {
-        call!(self, complete_key(request))
-    }
-
-    async fn abandon_key(
-        &self,
-        key: &IdempotencyKey,
-        token: LeaseToken,
-    ) -> Result<LeaseStatus, Error> {
-        call!(self, abandon_key(key, token))
-    }
-
-    async fn extend_key(
-        &self,
-        key: &IdempotencyKey,
-        token: LeaseToken,
-        by: Duration,
-    ) -> Result<LeaseStatus, Error> {
-        call!(self, extend_key(key, token, by))
-    }
-
-    async fn prune_keys(&self, rows: u32) -> Result<u64, Error> {
-        let keys = call!(self, prune_keys(rows))?;
-        Ok(keys + call!(self, prune_inbox(rows))?)
-    }
-}
+crate::idempotency::idempotency!(PgStore, call);
 
 /// Through a `&mut PgConnection`; a `&mut Transaction` and a `&mut PoolConnection` become one by
 /// themselves.
@@ -54,6 +16,8 @@ impl Inbox<PgConnection> for PgStore {
         conn: &mut PgConnection,
         message: &InboxMessage,
     ) -> Result<Accepted, Error> {
-        pg::accept(&mut self.calls_on(conn, "accept"), &self.sql, message).await
+        let mut session = self.calls_on(conn, "accept");
+        let sql = &self.sql.idempotency;
+        sql.accept(&mut session, None, message).await
     }
 }

@@ -9,6 +9,7 @@ use outbox_core::{
 };
 
 use super::SqliteStore;
+use super::calls::call;
 
 #[async_trait]
 impl OutboxStore for SqliteStore {
@@ -37,7 +38,6 @@ impl OutboxStore for SqliteStore {
     }
 
     async fn hold(&self, destination: &str, hold: Hold) -> Result<(), Error> {
-        let mut session = self.connection("hold").await?;
-        sqlite::hold(&mut session, &self.sql, &*self.clock, destination, &hold).await
+        call!(self, destinations.hold(destination, &hold))
     }
 }

@@ -1,31 +1,12 @@
-//! Destinations: policies, blocked keys.
-
-use outbox_core::sql::sqlite;
-use outbox_core::{
-    BlockedKey, BlockedKeyPage, DeadHeadPolicy, DestinationPage, DestinationState, Destinations,
-    Error, async_trait,
-};
+//! Policies and blocked keys.
 
 use super::SqliteStore;
+use super::calls::call;
 
-#[async_trait]
-impl Destinations for SqliteStore {
-    async fn set_dead_head_policy(
-        &self,
-        destination: &str,
-        policy: DeadHeadPolicy,
-    ) -> Result<(), Error> {
-        let mut session = self.connection("set policy").await?;
-        sqlite::set_policy(&mut session, &self.sql, destination, policy).await
-    }
+crate::destinations::destinations!(SqliteStore, call);
 
-    async fn destinations(&self, page: &DestinationPage) -> Result<Vec<DestinationState>, Error> {
-        let mut session = self.connection("list destinations").await?;
-        sqlite::destinations(&mut session, &self.sql, &*self.clock, page).await
-    }
-
-    async fn blocked_keys(&self, page: &BlockedKeyPage) -> Result<Vec<BlockedKey>, Error> {
-        let mut session = self.connection("list blocked keys").await?;
-        sqlite::blocked_keys(&mut session, &self.sql, page).await
+impl SqliteStore {
+    async fn set_policy(&self, destination: &str, policy: DeadHeadPolicy) -> Result<(), Error> {
+        call!(self, destinations.set_policy(destination, policy))
     }
 }

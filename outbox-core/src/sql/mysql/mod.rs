@@ -21,19 +21,15 @@ mod settle;
 
 pub use claiming::{ClaimState, claim};
 pub use dead_letters::{discard, list_dead, replay};
-pub use destinations::{blocked_keys, destinations, hold, set_policy};
 pub use enqueue::enqueue;
 pub use error::number_kind;
-pub use idempotency::{
-    abandon_key, accept, begin_key, complete_key, extend_key, prune_inbox, prune_keys,
-};
 pub use maintenance::{prune, stats};
 pub use names::names_text;
 pub use schema::{SCHEMA_VERSION, check_schema, migrate, migrations};
 pub use settle::{extend, release_claim, settle};
 
 use super::named::{Marks, Named};
-use super::{Cell, LockSql, Row, Session, TableNames, Value};
+use super::{Cell, DestinationSql, IdempotencySql, LockSql, Row, Session, TableNames, Value};
 
 /// Every statement for one set of tables.
 #[derive(Debug)]
@@ -43,9 +39,11 @@ pub struct Statements {
     settle: settle::SettleSql,
     enqueue: enqueue::EnqueueSql,
     dead_letters: dead_letters::DeadLetterSql,
-    destinations: destinations::DestinationSql,
+    /// On destinations.
+    pub destinations: DestinationSql,
     maintenance: maintenance::MaintenanceSql,
-    idempotency: idempotency::IdempotencySql,
+    /// On idempotency keys and inbox ids.
+    pub idempotency: IdempotencySql,
     /// On leased locks.
     pub locks: LockSql,
 }
@@ -60,9 +58,9 @@ impl Statements {
             settle: settle::SettleSql::new(names),
             enqueue: enqueue::EnqueueSql::new(names),
             dead_letters: dead_letters::DeadLetterSql::new(names),
-            destinations: destinations::DestinationSql::new(names),
+            destinations: destinations::destinations(names),
             maintenance: maintenance::MaintenanceSql::new(names),
-            idempotency: idempotency::IdempotencySql::new(names),
+            idempotency: idempotency::idempotency(names),
             locks: locks::locks(names),
         }
     }

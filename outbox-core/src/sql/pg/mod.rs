@@ -14,12 +14,8 @@ mod settle;
 
 pub use claim::ClaimSql;
 pub use dead_letters::{discard, list_dead, replay};
-pub use destinations::{blocked_keys, destinations, hold, set_policy};
 pub use enqueue::EnqueueSql;
 pub use error::{code_kind, is_id_taken};
-pub use idempotency::{
-    abandon_key, accept, begin_key, complete_key, extend_key, prune_inbox, prune_keys,
-};
 pub use maintenance::{prune, stats};
 pub use notify::NotifySql;
 pub use schema::{SCHEMA_VERSION, SchemaSql, migrations};
@@ -27,7 +23,7 @@ pub use settle::SettleSql;
 
 use super::named::{Marks, Named};
 use super::session::only;
-use super::{Cell, LockSql, Session, Sql, TableNames, Value};
+use super::{Cell, DestinationSql, IdempotencySql, LockSql, Session, Sql, TableNames, Value};
 use crate::{Error, Retention};
 
 /// Every statement for one set of tables.
@@ -39,10 +35,10 @@ pub struct Statements {
     pub settle: SettleSql,
     pub enqueue: EnqueueSql,
     dead_letters: dead_letters::DeadLetterSql,
-    destinations: destinations::DestinationSql,
+    pub destinations: DestinationSql,
     maintenance: maintenance::MaintenanceSql,
     pub notify: NotifySql,
-    idempotency: idempotency::IdempotencySql,
+    pub idempotency: IdempotencySql,
     pub locks: LockSql,
     pub schema: SchemaSql,
 }
@@ -56,10 +52,10 @@ impl Statements {
             settle: SettleSql::new(names, retention),
             enqueue: EnqueueSql::new(names),
             dead_letters: dead_letters::DeadLetterSql::new(names),
-            destinations: destinations::DestinationSql::new(names),
+            destinations: destinations::destinations(names),
             maintenance: maintenance::MaintenanceSql::new(names),
             notify: NotifySql::new(names),
-            idempotency: idempotency::IdempotencySql::new(names),
+            idempotency: idempotency::idempotency(names),
             locks: locks::locks(names),
             schema: SchemaSql::new(names),
         }

@@ -21,16 +21,14 @@ use std::time::Duration;
 
 pub use claim::{Turn, claim};
 pub use dead_letters::{discard, get_dead, list_dead, replay};
-pub use destinations::{blocked_keys, destinations, hold, set_policy};
 pub use enqueue::enqueue;
 pub use error::{error_kind, is_id_taken};
-pub use idempotency::{abandon_key, accept, begin_key, complete_key, extend_key, prune_keys};
 pub use maintenance::{prune, stats};
 pub use schema::{SCHEMA_VERSION, check_schema, migrate, migrations};
 pub use settle::{extend, release_claim, settle};
 
 use super::named::{Marks, Named};
-use super::{LockSql, Sql, TableNames};
+use super::{DestinationSql, IdempotencySql, LockSql, Sql, TableNames};
 use crate::Error;
 use crate::clock::{Clock, duration_micros, to_micros};
 
@@ -41,9 +39,11 @@ pub struct Statements {
     claim: claim::Claims,
     settle: settle::SettleStatements,
     dead: dead_letters::DeadLetterStatements,
-    destinations: destinations::DestinationStatements,
+    /// On destinations.
+    pub destinations: DestinationSql,
     maintenance: maintenance::MaintenanceStatements,
-    idempotency: idempotency::IdempotencyStatements,
+    /// On idempotency keys and inbox ids.
+    pub idempotency: IdempotencySql,
     /// On leased locks.
     pub locks: LockSql,
     schema: schema::SchemaStatements,
@@ -65,9 +65,9 @@ impl Statements {
             claim: claim::Claims::new(names),
             settle: settle::SettleStatements::new(names),
             dead: dead_letters::DeadLetterStatements::new(names),
-            destinations: destinations::DestinationStatements::new(names),
+            destinations: destinations::destinations(names),
             maintenance: maintenance::MaintenanceStatements::new(names),
-            idempotency: idempotency::IdempotencyStatements::new(names),
+            idempotency: idempotency::idempotency(names),
             locks: locks::locks(names),
             schema: schema::SchemaStatements::new(names),
         }))
