@@ -234,6 +234,7 @@ macro_rules! __conformance_cases {
                 hide_no_other_destination
                 that_end_let_no_backlog_starve_others
                 and_policies_are_listed
+                that_ended_leave_no_reason
                 are_told_to_an_idle_relay
             }
             histories {

@@ -237,6 +237,19 @@ pub async fn and_policies_are_listed<H: Harness>(h: &Arc<H>) {
     );
 }
 
+pub async fn that_ended_leave_no_reason<H: Harness>(h: &Arc<H>) {
+    let set = h
+        .store()
+        .set_dead_head_policy("somewhere", DeadHeadPolicy::Block);
+    set.await.must("set_dead_head_policy");
+    hold_for(&**h, "somewhere", MINUTE).await;
+    let held = states(&**h).await.remove(0);
+    assert_eq!(held.reason.as_deref(), Some("429"));
+    h.advance(2 * MINUTE).await;
+    let ended = states(&**h).await.remove(0);
+    assert_eq!((ended.held_until, ended.reason), (None, None));
+}
+
 pub async fn are_told_to_an_idle_relay<H: Harness>(h: &Arc<H>) {
     put(&**h, [event("a")]).await;
     hold_for(&**h, "somewhere", 10 * MINUTE).await;

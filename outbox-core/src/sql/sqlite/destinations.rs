@@ -34,7 +34,7 @@ pub(super) fn destinations(names: &TableNames) -> DestinationSql {
         )),
         list: sql(
             "SELECT destination, policy, CASE WHEN held_until > :now THEN held_until END, \
-               disabled <> 0, reason \
+               disabled <> 0, CASE WHEN disabled <> 0 OR held_until > :now THEN reason END \
              FROM {~destinations} \
              WHERE destination > :destination \
                AND (disabled <> 0 OR held_until > :now OR policy <> 'skip') \
