@@ -251,8 +251,8 @@ mod tests {
     fn the_statements_of_every_database_name_values_that_there_are() {
         use crate::sql::{TableNames, mysql, pg, sqlite};
         let names = TableNames::default();
-        pg::Statements::new(&names, crate::Retention::default());
-        mysql::Statements::new(&names);
-        sqlite::Statements::new(&names).unwrap();
+        let _ = pg::Statements::new(&names, crate::Retention::default());
+        let _ = mysql::Statements::new(&names);
+        let _ = sqlite::Statements::new(&names).unwrap();
     }
 }
