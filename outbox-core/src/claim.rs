@@ -124,7 +124,8 @@ pub struct Claim {
     /// Rows that could not be read; the relay dead-letters each.
     pub undecodable: Vec<Undecodable>,
     /// In how much time the next delayed event falls due, where the store knows it. An idle relay
-    /// sleeps no longer. Expiring leases are left to the poll interval.
+    /// sleeps no longer. Expiring leases are left to the poll interval. Zero with no events: the store
+    /// has not looked at everything, and the next claim goes on.
     pub next_due: Option<Duration>,
 }
 

@@ -31,6 +31,8 @@ struct Table {
     given_out: i64,
     /// Commits before the next look.
     late: Option<i64>,
+    /// Where each walk through keys ends, which finds no run and does not come round.
+    walks: Vec<i64>,
 }
 
 impl Table {
@@ -47,7 +49,10 @@ impl Table {
 
     fn notes(&self) -> i64 {
         let bit = |set: bool, value| if set { value } else { 0 };
-        bit(!self.due.is_empty(), 1) + bit(self.parked > 0, 4) + 16 * self.next_due
+        bit(!self.due.is_empty(), 1)
+            + bit(!self.walks.is_empty(), 2)
+            + bit(self.parked > 0, 4)
+            + 16 * self.next_due
     }
 
     fn window(&mut self, due: bool, from: i64, width: u32, most: i64) -> (Vec<i64>, EventRow) {
@@ -106,7 +111,16 @@ impl ClaimDriver for Table {
                 ("due window", seqs, Some(note))
             }
             Step::Parked { .. } => ("parked", Vec::new(), None),
-            Step::Keyed { .. } => ("keyed", Vec::new(), None),
+            Step::Keyed { .. } => {
+                let to = self.walks.first().copied();
+                self.walks.rotate_left(usize::from(to.is_some()));
+                let note = to.map(|hash| {
+                    let mut note = EventRow::unreadable(hash);
+                    note.attempts = 1;
+                    note
+                });
+                ("keyed", Vec::new(), note)
+            }
         };
         self.statements.push(name);
         NOW.set(NOW.get() + self.slow);
@@ -217,6 +231,35 @@ fn an_event_that_commits_after_an_expensive_sweep_comes_with_the_next_claim() {
     let (claim, statements) = make(&mut table, &state, &request(64));
     let came = claim.events.len() + claim.undecodable.len();
     assert_eq!(came, 1, "{statements:?}");
+}
+
+#[test]
+fn claims_that_find_no_run_say_that_there_is_more_until_they_have_seen_each_key() {
+    let quarter = 1 << 61;
+    let mut table = Table {
+        // Each statement takes so long that a claim makes one.
+        slow: Duration::from_millis(300),
+        walks: vec![i64::MIN + quarter, -1, quarter, i64::MAX, i64::MIN],
+        next_due: 60_000_000,
+        ..Table::default()
+    };
+    let state = Mutex::default();
+    let mut more = Vec::new();
+    while more.len() < 10 {
+        NOW.set(NOW.get() + Duration::from_secs(1));
+        let (claim, statements) = make(&mut table, &state, &request(64));
+        if statements.contains(&"keyed") {
+            more.push(claim.next_due == Some(Duration::ZERO));
+        }
+    }
+    assert_eq!(
+        more,
+        [
+            [true, true, true, true, false],
+            [true, true, true, true, false]
+        ]
+        .concat()
+    );
 }
 
 #[test]

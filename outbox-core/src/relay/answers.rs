@@ -101,7 +101,7 @@ impl Driver<'_> {
             self.held_bytes += run.held().map(Held::bytes).sum::<u64>();
             self.place(run, now);
         }
-        let idle = events == 0 && self.quiet && self.pacing.empties() >= 2;
+        let idle = events == 0 && self.quiet && self.pacing.is_idle();
         let enough = match self.mode {
             Mode::Forever => false,
             Mode::Once => true,

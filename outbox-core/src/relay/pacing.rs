@@ -11,6 +11,10 @@ const FIRST: Duration = Duration::from_millis(5);
 /// A next-due time closer than this counts as this.
 const NEAREST: Duration = Duration::from_millis(1);
 
+/// So many claims in a row say "none, but there is more to look at" before they count as "none". A store
+/// may say so as long as there are due events that it hands out to nobody.
+const PATIENCE: u32 = 16;
+
 #[derive(Debug)]
 pub(super) struct Pacing {
     poll: Duration,
@@ -18,6 +22,8 @@ pub(super) struct Pacing {
     wanted: bool,
     at: Option<Instant>,
     empties: u32,
+    /// The last of these said that there is nothing more to look at.
+    finished: bool,
     last: Option<Instant>,
     in_flight: bool,
 }
@@ -30,14 +36,15 @@ impl Pacing {
             wanted: true,
             at: None,
             empties: 0,
+            finished: false,
             last: None,
             in_flight: false,
         }
     }
 
-    /// Claims that came empty, in a row.
-    pub(super) const fn empties(&self) -> u32 {
-        self.empties
+    /// Whether nothing is due, by all that claims said.
+    pub(super) const fn is_idle(&self) -> bool {
+        self.empties >= if self.finished { 2 } else { PATIENCE }
     }
 
     /// Something may have become claimable.
@@ -94,6 +101,7 @@ impl Pacing {
         } else {
             0
         };
+        self.finished = next_due.is_none_or(|due| !due.is_zero());
         // Stores may round a limit down: half of it counts as full.
         if got > 0 && got.saturating_mul(2) >= asked {
             self.wanted = true;

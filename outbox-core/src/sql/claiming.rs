@@ -318,11 +318,17 @@ impl<D: ClaimDriver> Run<'_, D> {
                 after: after.clone(),
             };
             let mut taken = self.take(&step).await?;
+            let mut unfinished = taken.unfinished;
             if let Some(next) = taken.next_key.take() {
-                lock(self.state).keyed_after.clone_from(&next);
+                let mut state = lock(self.state);
+                state.keyed_after.clone_from(&next);
+                if taken.rows() > 0 || !unfinished {
+                    state.walked_enough();
+                } else if state.walked(&after, &next) {
+                    unfinished = false;
+                }
                 after = next;
             }
-            let unfinished = taken.unfinished;
             let crowded = taken.rows() == 0 && self.bytes < self.request.bytes;
             lock(self.state).keyed_first = crowded;
             let got = self.keep(taken);

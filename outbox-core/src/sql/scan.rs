@@ -44,6 +44,9 @@ pub struct ScanState {
     turn: usize,
     /// The last claim brought nothing.
     idle: bool,
+    /// Where the walk through keys began that goes on from claim to claim while they find no run, and
+    /// whether it has come to the end of the keys since.
+    round: Option<((String, i64), bool)>,
     /// Where the last claims began to walk through keys, by their tokens.
     walks: VecDeque<(LeaseToken, (String, i64))>,
 }
@@ -65,6 +68,7 @@ impl Default for ScanState {
             left_out: Vec::new(),
             turn: 0,
             idle: false,
+            round: None,
             walks: VecDeque::new(),
         }
     }
@@ -197,6 +201,25 @@ impl ScanState {
             self.walks.pop_front();
         }
         self.walks.push_back((token, after.clone()));
+    }
+
+    /// Notes a walk through keys, from the one after `from` to `to`, that found no run and did not come
+    /// round. Whether those before it, all in all, did.
+    pub(super) fn walked(&mut self, from: &(String, i64), to: &(String, i64)) -> bool {
+        /// The order of keys in a walk.
+        const fn place(key: &(String, i64)) -> (i64, &String, i64) {
+            (key.1 >> 60, &key.0, key.1)
+        }
+        let (begun, mut passed_end) = self.round.take().unwrap_or_else(|| (from.clone(), false));
+        passed_end |= place(to) < place(from);
+        let is_round = passed_end && place(to) >= place(&begun);
+        self.round = (!is_round).then_some((begun, passed_end));
+        is_round
+    }
+
+    /// Notes that a walk through keys found a run, or came round by itself.
+    pub(super) fn walked_enough(&mut self) {
+        self.round = None;
     }
 
     /// The destination and hash of the key after which the claim with this token looked for keyed rows:

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::stream::{BoxStream, StreamExt};
-use outbox_core::{Delivery, Poke, Wake};
+use outbox_core::{
+    Claim, ClaimRequest, Delivery, Error, Hold, Lease, LeaseStatus, LeaseToken, MemoryStore,
+    OutboxStore, Poke, Settlement, Wake, async_trait,
+};
 
 use super::support::{Faulty, Via, event, ms, ok, pass, payloads, put, relay, secs, store, until};
 
@@ -164,4 +167,62 @@ async fn one_event_is_settled_at_once_and_many_together() {
     let start = tokio::time::Instant::now();
     relay.run_once().await.unwrap();
     assert_eq!(start.elapsed(), ms(0));
+}
+
+/// A store whose first claims look at other things than what is due, and say that there is more.
+struct Unfinished {
+    store: MemoryStore,
+    left: AtomicUsize,
+}
+
+#[async_trait]
+impl OutboxStore for Unfinished {
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claim, Error> {
+        if self.left.load(Ordering::SeqCst) == 0 {
+            return self.store.claim(request).await;
+        }
+        self.left.fetch_sub(1, Ordering::SeqCst);
+        let mut claim = Claim::default();
+        claim.next_due = Some(std::time::Duration::ZERO);
+        Ok(claim)
+    }
+
+    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<LeaseStatus>, Error> {
+        self.store.settle(batch).await
+    }
+
+    async fn extend(
+        &self,
+        leases: &[Lease],
+        by: std::time::Duration,
+    ) -> Result<Vec<LeaseStatus>, Error> {
+        self.store.extend(leases, by).await
+    }
+
+    async fn release(&self, leases: &[Lease]) -> Result<Vec<LeaseStatus>, Error> {
+        self.store.release(leases).await
+    }
+
+    async fn release_claim(&self, token: LeaseToken) -> Result<u64, Error> {
+        self.store.release_claim(token).await
+    }
+
+    async fn hold(&self, destination: &str, hold: Hold) -> Result<(), Error> {
+        self.store.hold(destination, hold).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_until_idle_goes_on_while_claims_say_that_there_is_more() {
+    for (unfinished, delivered) in [(6, 1), (usize::MAX, 0)] {
+        let store = store();
+        put(&store, [event(0)]).await;
+        let unfinished = Unfinished {
+            store: store.clone(),
+            left: AtomicUsize::new(unfinished),
+        };
+        let relay = relay(unfinished, Via(|_| async { ok() })).build().unwrap();
+        let report = relay.run_until_idle().await.unwrap();
+        assert_eq!(report.published, delivered, "and it ends in any case");
+    }
 }

@@ -59,7 +59,7 @@ impl<S: Session> Claiming<'_, S> {
     async fn lanes(&mut self, most: usize) -> Result<Vec<i64>, Error> {
         let begun = self.state.turns().lane;
         let entries = (8 * most).clamp(64, 500);
-        let (mut after, mut found) = (begun, Vec::new());
+        let (mut after, mut found, mut is_round) = (begun, Vec::new(), false);
         for _ in 0..PASSES {
             let mut values = vec![Value::Int(self.now)];
             values.extend(self.filter.values());
@@ -86,10 +86,14 @@ impl<S: Session> Claiming<'_, S> {
             if !is_cut(&walked, entries) {
                 if begun == -1 || after == -1 {
                     after = -1;
+                    is_round = true;
                     break;
                 }
                 after = -1;
             }
+        }
+        if found.is_empty() && !is_round {
+            self.next_due = Some(self.now); // There is more to look through.
         }
         self.state.turns().lane = after;
         Ok(found)
