@@ -6,7 +6,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use outbox_core::{
-    ClaimRequest, DestinationFilter, Hold, OutboxStore, Outcome, Retention, Settlement,
+    ClaimRequest, DestinationFilter, Hold, LeaseToken, Maintenance, OutboxStore, Outcome,
+    Retention, Settlement,
 };
 use outbox_sqlx::PgStore;
 use outbox_sqlx::sqlx::postgres::PgPoolOptions;
@@ -18,12 +19,17 @@ const BATCH: u32 = 100;
 /// The most rows that a step of a claim of 100 may touch: it looks at a thousand at most, or at 50
 /// keys.
 const TOUCHED: f64 = 5_000.0;
+
 /// A quarter each fresh, due, keyed and parked, for ten destinations.
-const FILL: &str = "INSERT INTO outbox_events (id, event_type, destination, key, payload, shape)
-    SELECT gen_random_uuid(), 'T', 'd' || n / 4 % 10,
-        CASE WHEN n % 4 = 2 THEN (n / 4 % 10000)::text END,
-        decode(repeat('ab', 200), 'hex'), n % 4
-    FROM generate_series(1, 1000000) n";
+fn fill(rows: u32) -> String {
+    format!(
+        "INSERT INTO outbox_events (id, event_type, destination, key, payload, shape)
+        SELECT gen_random_uuid(), 'T', 'd' || n / 4 % 10,
+            CASE WHEN n % 4 = 2 THEN (n / 4 % 10000)::text END,
+            decode(repeat('ab', 200), 'hex'), n % 4
+        FROM generate_series(1, {rows}) n"
+    )
+}
 
 /// A server that logs the plan of every statement on new connections to the database.
 fn server() -> (PgServer, String) {
@@ -39,6 +45,14 @@ fn server() -> (PgServer, String) {
     (server, url)
 }
 
+/// From the next connection on.
+fn log_plans(server: &PgServer, database: &str) {
+    server.sql(
+        "postgres",
+        &format!("ALTER DATABASE {database} SET auto_explain.log_min_duration = 0"),
+    );
+}
+
 /// One connection, so that what it does is told as soon as it is asked.
 async fn store(url: &str) -> PgStore {
     let pool = PgPoolOptions::new().max_connections(1).connect(url).await;
@@ -47,13 +61,13 @@ async fn store(url: &str) -> PgStore {
 
 /// Claims a few times, often enough that plans become generic, and settles; returns how many events
 /// came.
-async fn drain(store: &PgStore, destinations: DestinationFilter) -> usize {
-    let rows = NonZeroU32::new(BATCH).expect("rows");
+async fn drain(store: &PgStore, rows: u32, destinations: DestinationFilter) -> usize {
+    let rows = NonZeroU32::new(rows).expect("rows");
     let mut request = ClaimRequest::new(rows, Duration::from_secs(60));
     request.destinations = destinations;
     let mut taken = 0;
     for _ in 0..12 {
-        request.token = outbox_core::LeaseToken::new();
+        request.token = LeaseToken::new();
         let claim = store.claim(&request).await.expect("claimed");
         let published: Vec<Settlement> = claim
             .events
@@ -105,16 +119,13 @@ async fn claims_beside_a_million_rows_touch_few_and_find_them_by_index() {
     let (server, url) = server();
     let database = url.rsplit('/').next().expect("a name");
     store(&url).await.migrate().await.expect("migrated");
-    server.sql(database, FILL);
+    server.sql(database, &fill(1_000_000));
     server.sql(database, "ANALYZE");
-    server.sql(
-        "postgres",
-        &format!("ALTER DATABASE {database} SET auto_explain.log_min_duration = 0"),
-    );
+    log_plans(&server, database);
 
     let store = store(&url).await;
     let before = counters(store.pool()).await;
-    assert!(drain(&store, DestinationFilter::All).await >= 1_000);
+    assert!(drain(&store, BATCH, DestinationFilter::All).await >= 1_000);
     let after = counters(store.pool()).await;
     let (updated, heap_only) = (after.0 - before.0, after.1 - before.1);
     assert!(updated >= 1_000, "{updated}");
@@ -123,9 +134,9 @@ async fn claims_beside_a_million_rows_touch_few_and_find_them_by_index() {
         reason: "a test".to_owned(),
     };
     store.hold("d1", hold).await.expect("held");
-    assert!(drain(&store, DestinationFilter::All).await >= 1_000);
+    assert!(drain(&store, BATCH, DestinationFilter::All).await >= 1_000);
     let except = DestinationFilter::Except(vec!["d2".to_owned(), "d3".to_owned()]);
-    assert!(drain(&store, except).await >= 1_000);
+    assert!(drain(&store, BATCH, except).await >= 1_000);
     let after = counters(store.pool()).await;
     assert_eq!(before.2, after.2, "the table was scanned");
 
@@ -149,5 +160,45 @@ async fn claims_beside_a_million_rows_touch_few_and_find_them_by_index() {
     for shape in ["fresh", "due", "keyed", "parked"] {
         let index = format!("outbox_events_{shape}");
         assert!(indexes.contains(&index), "nothing went by {index}");
+    }
+}
+
+/// A backlog that came since the server last looked at the table; and calls that read many rows, whatever
+/// the server knows.
+#[tokio::test]
+async fn large_claims_and_counts_go_by_index_where_the_server_knows_of_few_rows() {
+    let (server, url) = server();
+    let database = url.rsplit('/').next().expect("a name");
+    store(&url).await.migrate().await.expect("migrated");
+    server.sql(
+        database,
+        "ALTER TABLE outbox_events SET (autovacuum_enabled = off)",
+    );
+    server.sql(database, &fill(2_500));
+    server.sql(database, "ANALYZE");
+    server.sql(database, &fill(700_000));
+    log_plans(&server, database);
+
+    let store = store(&url).await;
+    let before = counters(store.pool()).await;
+    for rows in [1_000, 7_000] {
+        let but_one = DestinationFilter::Except(vec!["d2".to_owned()]);
+        for destinations in [DestinationFilter::All, but_one] {
+            assert!(drain(&store, rows, destinations).await >= 6_000);
+        }
+    }
+    for _ in 0..7 {
+        store.stats(100_000).await.expect("told");
+        let released = store.release_claim(LeaseToken::new()).await;
+        assert_eq!(released.expect("released"), 0);
+    }
+    let after = counters(store.pool()).await;
+    assert_eq!(before.2, after.2, "the table was scanned");
+    for plan in plans(&server) {
+        assert!(plan["JIT"].is_null(), "compiled: {plan:#}");
+        for step in steps(&plan["Plan"]) {
+            let scan = step["Node Type"] == "Seq Scan" && step["Relation Name"] == "outbox_events";
+            assert!(!scan, "{plan:#}");
+        }
     }
 }

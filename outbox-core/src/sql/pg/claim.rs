@@ -4,10 +4,12 @@
 //! of [`EventRow`](crate::sql::EventRow), then `lease_until` (the database's now plus the lease),
 //! then one `bigint` more. A row whose `lease_until` is null is no event but a note on the claim.
 
+use super::functions::LARGE;
 use super::{event_columns, sql};
 use crate::sql::{LADDER, Sql, Step, TableNames};
 
-/// Statements that claim; those with a row limit come one for each rung of [`LADDER`].
+/// Statements that claim; those with a row limit come one for each rung of [`LADDER`]. Large ones call
+/// functions that hold the same statement.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ClaimSql {
@@ -39,25 +41,33 @@ pub struct ClaimSql {
 
 impl ClaimSql {
     pub(super) fn new(names: &TableNames) -> Self {
-        let ladder = |template: &str| {
+        let ladder = |template: &str, large: &str| {
             let fill = |rows: &u32| {
+                let template = if *rows < LARGE { template } else { large };
                 let text = template
+                    .replace(":columns", event_columns!())
                     .replace(":rows", &rows.to_string())
                     .replace(":notes", NOTES);
                 sql(names, &text)
             };
             LADDER.iter().map(fill).collect()
         };
+        let alone = |template: &str| template.replace(":notes", "0::bigint");
         Self {
-            fresh: ladder(FRESH),
-            fresh_alone: ladder(&FRESH.replace(":notes", "0::bigint")),
-            fresh_window: ladder(&window("shape = 0 AND seq >= $5", "seq", 6)),
-            due_window: ladder(&window(
-                "shape = 1 AND available_at <= now()",
-                "available_at, seq",
-                5,
-            )),
-            parked: ladder(PARKED),
+            fresh: ladder(FRESH, LARGE_FRESH),
+            fresh_alone: ladder(&alone(FRESH), &alone(LARGE_FRESH)),
+            fresh_window: ladder(
+                &fresh_window(),
+                "SELECT * FROM {claim_fresh_window_v1}($1, $2, $3, $4, $5, $6, $7, $8, $9, :rows)",
+            ),
+            due_window: ladder(
+                &due_window(),
+                "SELECT * FROM {claim_due_window_v1}($1, $2, $3, $4, $5, $6, $7, $8, :rows)",
+            ),
+            parked: ladder(
+                PARKED,
+                "SELECT * FROM {claim_parked_v1}($1, $2, $3, $4, $5, $6, $7, $8, :rows)",
+            ),
             keyed: sql(names, KEYED),
             look: sql(names, &LOOK.replace(":notes", NOTES)),
         }
@@ -81,7 +91,7 @@ impl ClaimSql {
 
 /// Ordered sub-selects rather than `EXISTS`: for that, the planner may scan the table, which ends soon
 /// only where such rows are near its start.
-const NOTES: &str = "(
+pub(super) const NOTES: &str = "(
     SELECT ((SELECT 1 FROM {events} WHERE shape = 1 AND available_at <= now()
              ORDER BY available_at, seq LIMIT 1) IS NOT NULL)::integer
         + ((SELECT 1 FROM {events} WHERE key IS NOT NULL
@@ -99,7 +109,7 @@ const NOTES: &str = "(
 /// Fresh rows. What no index serves is asked of expressions, here and below: of a bare column the
 /// planner has statistics. Where they were taken while all rows were under a lease, or where all are
 /// for one destination, it would expect no row to remain, and scan and sort the table.
-const FRESH: &str = concat!(
+pub(super) const FRESH: &str = concat!(
     "UPDATE {events} AS e
 SET attempts = e.attempts + 1, lease_token = $1,
     lease_until = now() + $2::bigint * interval '1 microsecond'
@@ -124,6 +134,18 @@ RETURNING ",
     event_columns!(),
     ", lease_until, :notes"
 );
+
+const LARGE_FRESH: &str = "SELECT :columns, lease_until, :notes
+FROM {claim_fresh_v1}($1, $2, $3, $4, $5, :rows)";
+
+pub(super) fn fresh_window() -> String {
+    window("shape = 0 AND seq >= $5", "seq", 6)
+}
+
+pub(super) fn due_window() -> String {
+    let due = "shape = 1 AND available_at <= now()";
+    window(due, "available_at, seq", 5)
+}
 
 /// A claim by a window of the rows that `which` selects, in `order`. Rows of closed destinations are
 /// parked; of the others, the first are claimed. `filter` is the first of the three filter
@@ -178,7 +200,7 @@ FROM seen",
     )
 }
 
-const PARKED: &str = concat!(
+pub(super) const PARKED: &str = concat!(
     "WITH RECURSIVE dests AS (
     (SELECT destination, 1 AS step FROM {events} WHERE shape = 3 AND destination > $5
      ORDER BY destination LIMIT 1)

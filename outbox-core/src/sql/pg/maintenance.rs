@@ -29,7 +29,7 @@ pub(super) struct MaintenanceSql {
 impl MaintenanceSql {
     pub(super) fn new(names: &TableNames) -> Self {
         Self {
-            stats: sql(names, STATS),
+            stats: sql(names, "SELECT * FROM {stats_v1}($1)"),
             prune_published: sql(names, PRUNE_PUBLISHED),
             prune_discards: sql(names, PRUNE_DISCARDS),
             prune_dead: sql(names, &PRUNE_DEAD.replace(":unblock", UNBLOCK)),
@@ -38,7 +38,7 @@ impl MaintenanceSql {
     }
 }
 
-const STATS: &str = "WITH front AS MATERIALIZED (
+pub(super) const STATS: &str = "WITH front AS MATERIALIZED (
     (SELECT shape, destination, key, available_at, lease_until FROM {events}
      WHERE shape = 0 ORDER BY seq LIMIT $1)
     UNION ALL

@@ -5,6 +5,7 @@ mod dead_letters;
 mod destinations;
 mod enqueue;
 mod error;
+mod functions;
 mod idempotency;
 mod locks;
 mod maintenance;

@@ -1,6 +1,6 @@
 //! Tables and migrations.
 
-use super::sql;
+use super::{functions, sql};
 use crate::sql::{Migration, Sql, TableNames};
 
 /// The schema that this version of the library works on. It also works on the next one.
@@ -33,7 +33,7 @@ pub fn migrations(names: &TableNames) -> Vec<Migration> {
         .into_iter()
         .map(|(version, name, statements)| {
             let mut text = MIGRATIONS_TABLE.to_owned();
-            text.push_str(statements);
+            text.push_str(&statements);
             text.push_str(&record(version, name));
             let mut text = names.fill(&text, '"');
             if let Some(schema) = names.schema_name() {
@@ -44,15 +44,19 @@ pub fn migrations(names: &TableNames) -> Vec<Migration> {
         .collect()
 }
 
-fn steps() -> [(i32, &'static str, &'static str); 2] {
-    let outbox = concat!(
+fn steps() -> [(i32, &'static str, String); 2] {
+    let outbox = [
         include_str!("0001_outbox.sql"),
-        "\n",
-        include_str!("claim_keyed.sql")
-    );
+        include_str!("claim_keyed.sql"),
+        &functions::create(),
+    ];
     [
-        (1, "outbox", outbox),
-        (2, "receiving", include_str!("0002_receiving.sql")),
+        (1, "outbox", outbox.join("\n")),
+        (
+            2,
+            "receiving",
+            include_str!("0002_receiving.sql").to_owned(),
+        ),
     ]
 }
 

@@ -20,7 +20,7 @@ pub struct SettleSql {
     pub held: Sql,
     /// Gives back what the claim with token `$1` took, near the front of each shape; of keyed rows
     /// after the destination `$2` and the hash of the key `$3`, where it began to look for them, and of
-    /// those before, which a walk that goes round comes to.
+    /// those before, which a walk that goes round comes to. One row for each.
     pub release_claim: Sql,
 }
 
@@ -37,7 +37,7 @@ impl SettleSql {
             mixed: sql(names, &MIXED.replace(":history", history)),
             extend: sql(names, EXTEND),
             held: sql(names, HELD),
-            release_claim: sql(names, RELEASE_CLAIM),
+            release_claim: sql(names, "SELECT FROM {release_claim_v1}($1, $2, $3)"),
         }
     }
 }
@@ -122,7 +122,7 @@ SELECT array_agg(place) FROM mine";
 const HELD: &str =
     "SELECT seq, lease_token IS NOT NULL FROM {events} WHERE seq = ANY ($1::bigint[])";
 
-const RELEASE_CLAIM: &str = "WITH near AS MATERIALIZED (
+pub(super) const RELEASE_CLAIM: &str = "WITH near AS MATERIALIZED (
     (SELECT ctid AS tid, lease_token FROM {events} WHERE shape = 0
      ORDER BY seq LIMIT 20000)
     UNION ALL
@@ -156,4 +156,5 @@ UPDATE {events} AS e
 SET shape = CASE WHEN e.key IS NULL THEN 1 ELSE 2 END,
     available_at = least(e.available_at, now()),
     attempts = greatest(e.attempts - 1, 0), lease_token = NULL, lease_until = NULL
-WHERE e.ctid = ANY (ARRAY(SELECT tid FROM mine))";
+WHERE e.ctid = ANY (ARRAY(SELECT tid FROM mine))
+RETURNING e.seq";
