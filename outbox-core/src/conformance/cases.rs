@@ -150,6 +150,7 @@ macro_rules! __conformance_cases {
                 answers_unknown_for_what_is_gone
                 repeated_changes_nothing_and_is_not_called_lost
                 answers_in_the_order_of_the_batch
+                publishes_events_of_several_claims_at_once
                 of_nothing_answers_nothing
                 takes_thousands_at_once
                 cannot_fail_on_text

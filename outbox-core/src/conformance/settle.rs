@@ -195,6 +195,24 @@ pub async fn answers_in_the_order_of_the_batch<H: Harness>(h: &Arc<H>) {
     assert_eq!(answers, [Ours, Ours, Lost, Unknown, Ours, Ours, Unknown]);
 }
 
+/// Tokens are proved pair by pair: a token of the batch counts for its own event alone.
+pub async fn publishes_events_of_several_claims_at_once<H: Harness>(h: &Arc<H>) {
+    put(&**h, events("a", 6)).await;
+    let first = take(&**h, 3).await;
+    let second = take(&**h, 3).await;
+    let published = |lease| Settlement::new(lease, Outcome::Published);
+    let crossed = Lease::new(first[0].lease.seq, second[0].lease.token);
+    let mut batch = vec![published(crossed)];
+    for (one, other) in first[1..].iter().zip(&second) {
+        batch.extend([published(other.lease), published(one.lease)]);
+    }
+    let answers = h.store().settle(&batch).await.must("settle");
+    assert_eq!(answers[0], LeaseStatus::Lost);
+    assert_eq!(answers[1..], [LeaseStatus::Ours; 4]);
+    assert_eq!(stats(&**h).await.pending.value, 2);
+    publish(&**h, &[first[0].clone(), second[2].clone()]).await;
+}
+
 pub async fn of_nothing_answers_nothing<H: Harness>(h: &Arc<H>) {
     assert_eq!(h.store().settle(&[]).await.must("settle"), []);
     assert_eq!(h.store().extend(&[], MINUTE).await.must("extend"), []);

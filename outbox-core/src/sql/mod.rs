@@ -58,7 +58,7 @@ pub use pruning::Pruning;
 pub use row::{EventRow, header_text};
 pub use scan::ScanState;
 pub use session::{Cell, Letter, Row, Session, Value};
-pub use settling::{Kind, Settling, answer, at_places, releases, under};
+pub use settling::{Kind, Settling, answer, at_places, releases};
 pub use shares::{Shape, Shapes, Shares};
 pub use taken::{Step, Taken, filters};
 

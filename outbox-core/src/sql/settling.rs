@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::{Lease, LeaseStatus, LeaseToken, Outcome, Settlement, error_text};
+use crate::{Lease, LeaseStatus, Outcome, Settlement, error_text};
 
 use super::micros;
 
@@ -74,16 +74,11 @@ impl Settling<'_> {
         self.reasons.push(reason);
     }
 
-    /// The one token of a batch that only publishes: statements are quicker for it.
+    /// Whether the batch only publishes: there is a quicker statement for it.
     #[must_use]
-    pub fn all_published_under(&self) -> Option<[u8; 16]> {
-        let first = self.leases.first()?.token;
-        let same = self.leases.iter().all(|lease| lease.token == first);
-        let published = self
-            .kinds
-            .iter()
-            .all(|kind| *kind == Kind::Published as i16);
-        (same && published).then(|| *first.as_bytes())
+    pub fn all_published(&self) -> bool {
+        let published = Kind::Published as i16;
+        self.kinds.iter().all(|kind| *kind == published)
     }
 
     /// Whether rows go back among the due ones.
@@ -113,13 +108,6 @@ pub fn at_places(leases: &[Lease], places: &[i64]) -> HashSet<Lease> {
         .collect()
 }
 
-/// The leases on these events by the claim with `token`.
-#[must_use]
-pub fn under(token: [u8; 16], seqs: &[i64]) -> HashSet<Lease> {
-    let token = LeaseToken::from_bytes(token);
-    seqs.iter().map(|seq| Lease::new(*seq, token)).collect()
-}
-
 /// The answers in the order of `leases`: `ours` are those that a statement changed (and ended, or
 /// not); `held` tells of the other events that are open whether a token is on them.
 #[must_use]
@@ -147,6 +135,7 @@ pub fn answer(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::LeaseToken;
 
     #[test]
     fn a_lease_named_twice_is_settled_once() {
@@ -155,7 +144,7 @@ mod tests {
         let batch = [published(2), published(1), published(2)];
         let columns = Settling::new(&batch);
         assert_eq!(columns.seqs, [1, 2]);
-        assert_eq!(columns.all_published_under(), Some(*token.as_bytes()));
+        assert!(columns.all_published());
         let statuses = answer(
             batch.iter().map(|settlement| settlement.lease),
             &at_places(&columns.leases, &[1, 2, 3]),

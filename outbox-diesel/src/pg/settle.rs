@@ -7,7 +7,7 @@ use diesel::deserialize;
 use diesel::pg::Pg;
 use diesel::row::Row;
 use diesel_async::AsyncPgConnection;
-use outbox_core::sql::{Settling, answer, at_places, micros, under};
+use outbox_core::sql::{Settling, answer, at_places, micros};
 use outbox_core::{Error, Lease, LeaseStatus, LeaseToken, Settlement};
 
 use super::value::{Id, Value, bigints};
@@ -39,23 +39,22 @@ impl PgStore {
         conn: &mut AsyncPgConnection,
         columns: &Settling<'_>,
     ) -> Result<HashSet<Lease>, Error> {
-        let seqs = Value::BigInts(Some(&columns.seqs));
-        if let Some(token) = columns.all_published_under() {
-            let values = vec![seqs, Value::Uuid(Id(token))];
-            let sql = &self.sql.settle.published;
-            let Numbers(changed) = row(conn, "settle", sql, values).await?;
-            return Ok(under(token, &changed));
-        }
-        let notes = columns.notes.iter().map(Option::as_deref).collect();
-        let values = vec![
-            seqs,
+        let mut values = vec![
+            Value::BigInts(Some(&columns.seqs)),
             Value::Uuids(Some(tokens(&columns.leases))),
-            Value::SmallInts(&columns.kinds),
-            Value::BigInts(Some(&columns.after)),
-            Value::Texts(Some(notes)),
-            Value::Texts(Some(columns.reasons.clone())),
         ];
-        let Numbers(places) = row(conn, "settle", &self.sql.settle.mixed, values).await?;
+        let mut sql = &self.sql.settle.published;
+        if !columns.all_published() {
+            sql = &self.sql.settle.mixed;
+            let notes = columns.notes.iter().map(Option::as_deref).collect();
+            values.extend([
+                Value::SmallInts(&columns.kinds),
+                Value::BigInts(Some(&columns.after)),
+                Value::Texts(Some(notes)),
+                Value::Texts(Some(columns.reasons.clone())),
+            ]);
+        }
+        let Numbers(places) = row(conn, "settle", sql, values).await?;
         Ok(at_places(&columns.leases, &places))
     }
 
@@ -124,7 +123,7 @@ fn tokens(leases: &[Lease]) -> Vec<Id> {
     tokens.map(Id).collect()
 }
 
-/// The events that a statement changed, or their places in the call.
+/// The places in the call that a statement changed.
 struct Numbers(Vec<i64>);
 
 impl FromRow<Pg> for Numbers {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use outbox_core::sql::{Settling, answer, at_places, micros, under};
+use outbox_core::sql::{Settling, answer, at_places, micros};
 use outbox_core::{Error, Lease, LeaseStatus, LeaseToken, Settlement};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -14,7 +14,7 @@ use super::error::classify;
 use super::session::Session;
 use crate::query;
 
-/// The one row of the statements that return the seqs or places they changed.
+/// The one row of the statements that return the places they changed.
 fn numbers(row: &PgRow) -> Result<Vec<i64>, sqlx::Error> {
     Ok(row.try_get::<Option<Vec<i64>>, _>(0)?.unwrap_or_default())
 }
@@ -47,21 +47,21 @@ impl PgStore {
         session: &mut Session,
         columns: &Settling<'_>,
     ) -> Result<HashSet<Lease>, sqlx::Error> {
-        if let Some(token) = columns.all_published_under() {
-            let published = query(&self.sql.settle.published)
-                .bind(&columns.seqs)
-                .bind(Uuid::from_bytes(token));
-            let row = session.fetch_one(published).await?;
-            return Ok(under(token, &numbers(&row)?));
+        let published = columns.all_published();
+        let sql = if published {
+            &self.sql.settle.published
+        } else {
+            &self.sql.settle.mixed
+        };
+        let mut statement = query(sql).bind(&columns.seqs).bind(uuids(&columns.leases));
+        if !published {
+            statement = statement
+                .bind(&columns.kinds)
+                .bind(&columns.after)
+                .bind(&columns.notes)
+                .bind(&columns.reasons);
         }
-        let mixed = query(&self.sql.settle.mixed)
-            .bind(&columns.seqs)
-            .bind(uuids(&columns.leases))
-            .bind(&columns.kinds)
-            .bind(&columns.after)
-            .bind(&columns.notes)
-            .bind(&columns.reasons);
-        let row = session.fetch_one(mixed).await?;
+        let row = session.fetch_one(statement).await?;
         Ok(at_places(&columns.leases, &numbers(&row)?))
     }
 

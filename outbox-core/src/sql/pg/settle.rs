@@ -8,8 +8,7 @@ use crate::sql::{Sql, TableNames};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SettleSql {
-    /// Rows of one claim, all published. `$1` seqs, `$2` the token. One row: the seqs changed, or
-    /// null.
+    /// Rows that are all published. `$1` seqs, `$2` tokens. One row: the places changed, or null.
     pub published: Sql,
     /// Any outcomes. `$1` seqs, `$2` tokens, `$3` kinds, `$4` µs, `$5` notes, `$6` reasons: the
     /// columns of [`Settling`](crate::sql::Settling). One row: the places changed, or null.
@@ -28,7 +27,11 @@ impl SettleSql {
     pub(super) fn new(names: &TableNames, retention: Retention) -> Self {
         let keep = retention == Retention::Keep;
         let history = if keep { HISTORY } else { "" };
-        let columns = if keep { "*, 0 AS kind" } else { "seq" };
+        let columns = if keep {
+            "e.*, i.place, 0 AS kind"
+        } else {
+            "i.place"
+        };
         let published = PUBLISHED
             .replace(":columns", columns)
             .replace(":history", history);
@@ -43,11 +46,12 @@ impl SettleSql {
 }
 
 const PUBLISHED: &str = "WITH gone AS (
-    DELETE FROM {events}
-    WHERE seq = ANY ($1) AND lease_token = $2
+    DELETE FROM {events} AS e
+    USING unnest($1::bigint[], $2::uuid[]) WITH ORDINALITY AS i(seq, token, place)
+    WHERE e.seq = i.seq AND e.lease_token = i.token
     RETURNING :columns
 ):history
-SELECT array_agg(seq) FROM gone";
+SELECT array_agg(place) FROM gone";
 
 const HISTORY: &str = ", history AS (
     INSERT INTO {published} (seq, id, created_at, published_at, attempts, replays, event_type,
