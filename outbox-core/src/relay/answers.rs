@@ -90,6 +90,7 @@ impl Driver<'_> {
         let events = claim.events.len() + claim.undecodable.len();
         self.pacing.answered(asked, events, claim.next_due, now);
         let took = now.saturating_duration_since(sent);
+        self.ahead.answered(took);
         self.watch.tell(&Transition::Claimed { events, took });
         if events > 0 {
             self.keeper.holds(sent);

@@ -81,7 +81,10 @@ impl RelayBuilder {
 
     /// The most attempts at once. A run of one key counts as one. Default: 64.
     ///
-    /// The relay claims no more than it can start, so this also bounds a claim.
+    /// The relay claims what it can start, and what is about to have a slot: as many events as the
+    /// slots are expected to deliver while claims are under way, none where attempts are slow, never
+    /// more than there are slots. What had no slot for a third of the lease after all goes back,
+    /// uncharged.
     pub fn concurrency(mut self, attempts: usize) -> Self {
         self.parts.settings.concurrency = attempts;
         self
@@ -97,8 +100,8 @@ impl RelayBuilder {
         self
     }
 
-    /// The most events per claim. Default: 1,000, which [`concurrency`](Self::concurrency) bounds
-    /// first.
+    /// The most events per claim. Default: 1,000, which [`concurrency`](Self::concurrency) mostly
+    /// bounds first.
     pub fn batch_size(mut self, events: usize) -> Self {
         self.parts.settings.batch_size = events;
         self

@@ -16,7 +16,7 @@ use super::slots::{State, Work};
 use crate::{DeathReason, Event, Lease, Outcome, Phase, Settlement, Transition};
 
 impl Driver<'_> {
-    /// Starts a run, or lets it wait for a place at its destination, or gives it back.
+    /// Starts a run, or lets it wait for a slot and a place at its destination, or gives it back.
     pub(super) fn place(&mut self, run: Run, now: Instant) {
         if !self.stage.starts() {
             return self.release(run, now);
@@ -24,7 +24,7 @@ impl Driver<'_> {
         let id = self.destinations.id(&run.head.claimed.event.destination);
         if let Some(until) = self.destinations.paused(id, now) {
             self.put_off(run, until, now);
-        } else if self.destinations.enter(id) {
+        } else if self.slots.busy() < self.settings().concurrency && self.destinations.enter(id) {
             let slot = self.slots.take(&self.ready, run, id);
             self.advance(slot);
         } else if self.destinations.waiting() + run.len() <= self.settings().concurrency {
@@ -111,6 +111,7 @@ impl Driver<'_> {
         };
         let (head, id) = (&work.run.head, work.destination);
         let took = now.saturating_duration_since(attempt.started);
+        self.ahead.ended(took);
         let age = head.age(now);
         let outcome = match result {
             Ok(receipt) => {
@@ -190,7 +191,7 @@ impl Driver<'_> {
         self.next_of_run(index);
     }
 
-    /// The head is done with: the next event of the run, or of the destination, takes its place.
+    /// The head is done with: the next event of the run, or a run that waits, takes its place.
     fn next_of_run(&mut self, index: usize) {
         let Some(work) = self.slots.work(index) else {
             return;
@@ -204,14 +205,14 @@ impl Driver<'_> {
         let id = work.destination;
         self.slots.clear(index);
         let was_full = self.destinations.leave(id);
-        if self.stage.starts()
-            && let Some(run) = self.destinations.next_waiting(id)
-        {
-            self.destinations.enter(id);
+        let next = self.stage.starts().then(|| self.destinations.next_turn());
+        let next = next.flatten();
+        if was_full && next.as_ref().is_none_or(|(other, _)| *other != id) {
+            self.pacing.nudge();
+        }
+        if let Some((id, run)) = next {
             // The slot that was freed last is taken first: this one.
             self.slots.take(&self.ready, run, id);
-        } else if was_full {
-            self.pacing.nudge();
         }
     }
 

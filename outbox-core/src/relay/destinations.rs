@@ -16,6 +16,8 @@ pub(super) struct Destination {
     pub(super) active: usize,
     pub(super) waiting: VecDeque<Run>,
     pub(super) paused: Option<Instant>,
+    /// It stands among the turns.
+    has_turn: bool,
 }
 
 pub(super) struct Destinations {
@@ -29,6 +31,8 @@ pub(super) struct Destinations {
     paused: usize,
     /// Events that wait, over all.
     waiting: usize,
+    /// Where runs wait that a free slot could take, and perhaps others; in turn.
+    turns: VecDeque<usize>,
     sweep_at: usize,
 }
 
@@ -42,6 +46,7 @@ impl Destinations {
             full: 0,
             paused: 0,
             waiting: 0,
+            turns: VecDeque::new(),
             sweep_at: KNOWN,
         }
     }
@@ -57,6 +62,7 @@ impl Destinations {
             active: 0,
             waiting: VecDeque::new(),
             paused: None,
+            has_turn: false,
         });
         let id = self.free.pop().unwrap_or_else(|| {
             self.all.push(None);
@@ -115,10 +121,11 @@ impl Destinations {
         let was_full = destination.active == limit;
         destination.active = destination.active.saturating_sub(1);
         self.full -= usize::from(was_full);
+        self.queue(id);
         was_full
     }
 
-    /// Events that wait for a place, over all destinations.
+    /// Events that wait for a place or a slot, over all destinations.
     pub(super) const fn waiting(&self) -> usize {
         self.waiting
     }
@@ -128,12 +135,41 @@ impl Destinations {
         if let Some(destination) = self.get_mut(id) {
             destination.waiting.push_back(run);
         }
+        self.queue(id);
     }
 
-    pub(super) fn next_waiting(&mut self, id: usize) -> Option<Run> {
-        let run = self.get_mut(id)?.waiting.pop_front()?;
-        self.waiting -= run.len();
-        Some(run)
+    /// The run whose turn it is to have a slot, at a place of its destination.
+    pub(super) fn next_turn(&mut self) -> Option<(usize, Run)> {
+        while let Some(id) = self.turns.pop_front() {
+            if let Some(destination) = self.get_mut(id) {
+                destination.has_turn = false;
+            }
+            // A destination without a place has its turn again when it has one.
+            if !self.enter(id) {
+                continue;
+            }
+            let run = self.get_mut(id).and_then(|d| d.waiting.pop_front());
+            let Some(run) = run else {
+                self.leave(id);
+                continue;
+            };
+            self.waiting -= run.len();
+            self.queue(id);
+            return Some((id, run));
+        }
+        None
+    }
+
+    /// Gives the destination a turn, if it can use one.
+    fn queue(&mut self, id: usize) {
+        let limit = self.limit;
+        if let Some(destination) = self.get_mut(id)
+            && destination.active < limit
+            && !destination.waiting.is_empty()
+            && !std::mem::replace(&mut destination.has_turn, true)
+        {
+            self.turns.push_back(id);
+        }
     }
 
     /// Takes the waiting runs that are not wanted any longer.

@@ -12,6 +12,7 @@ use futures::FutureExt;
 use futures::stream::{BoxStream, FuturesUnordered, StreamExt};
 
 use super::Parts;
+use super::ahead::Ahead;
 use super::alarm::Alarm;
 use super::calls::{Call, HoldWish, Orphan};
 use super::contain::contained;
@@ -77,6 +78,7 @@ pub(super) struct Driver<'a> {
     pub(super) fresh_call: bool,
     pub(super) slots: Slots<'a>,
     pub(super) destinations: Destinations,
+    pub(super) ahead: Ahead,
     pub(super) settles: Settles,
     pub(super) keeper: Keeper,
     pub(super) health: Health,
@@ -111,7 +113,8 @@ impl<'a> Driver<'a> {
             calls: FuturesUnordered::new(),
             fresh_call: false,
             slots: Slots::new(FIRST_SLOT),
-            destinations: Destinations::new(settings.per_destination),
+            destinations: Destinations::new(settings.places()),
+            ahead: Ahead::new(settings.concurrency),
             settles: Settles::new(settings.settle_after, settings.settle_batch),
             keeper: Keeper::new(settings.lease),
             health: Health::new(settings.store_retry.clone()),

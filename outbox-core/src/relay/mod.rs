@@ -1,5 +1,6 @@
 //! The loop that claims, delivers and settles.
 
+mod ahead;
 mod alarm;
 mod answers;
 mod attempt;

@@ -79,6 +79,9 @@ impl<'a> Driver<'a> {
             self.destinations
                 .drain_waiting(|_, run| keeper.old(run.head.since, now))
         };
+        if !unwanted.is_empty() {
+            self.ahead.stalled(self.settings().lease / 3);
+        }
         // A destination this slow is better served by whoever has a place for it.
         for run in unwanted {
             self.release(run, now);
@@ -95,11 +98,11 @@ impl<'a> Driver<'a> {
     /// When to claim; `None` where something else has to happen first.
     fn claim_due(&self, now: Instant) -> Option<Instant> {
         let settings = self.settings();
-        let free = settings.concurrency.saturating_sub(self.slots.busy());
+        let room = self.room();
         let backlog = 2 * settings.concurrency.max(settings.settle_batch);
         let outage = self.health.troubled() && (self.settles.pending() || !self.orphans.is_empty());
         let blocked = !self.stage.claims()
-            || free == 0
+            || room == 0
             || outage
             || self.settles.unsettled() >= backlog
             || self.held_bytes >= settings.claim_bytes;
@@ -107,12 +110,22 @@ impl<'a> Driver<'a> {
             return None;
         }
         let due = self.pacing.due(now)?;
-        // A few free slots are not worth a claim of their own, unless a moment has passed.
-        if free * 4 >= settings.concurrency {
+        // A few events are not worth a claim of their own, unless a moment has passed.
+        if room >= self.ahead.worth_a_claim() {
             return Some(due);
         }
         let last = self.pacing.last();
         Some(last.map_or(due, |last| due.max(later(last, settings.settle_after))))
+    }
+
+    /// How many events a claim may bring: those that can begin, and those that soon will.
+    fn room(&self) -> usize {
+        let free = self
+            .settings()
+            .concurrency
+            .saturating_sub(self.slots.busy());
+        let waiting = self.destinations.waiting();
+        free + self.ahead.events().saturating_sub(waiting)
     }
 
     fn claim(&mut self, now: Instant) {
@@ -121,8 +134,7 @@ impl<'a> Driver<'a> {
         let Some(destinations) = self.filter(now) else {
             return self.pacing.skip(now);
         };
-        let free = settings.concurrency.saturating_sub(self.slots.busy());
-        let rows = u32::try_from(free.min(settings.batch_size)).unwrap_or(u32::MAX);
+        let rows = u32::try_from(self.room().min(settings.batch_size)).unwrap_or(u32::MAX);
         let rows = NonZeroU32::new(rows).unwrap_or(NonZeroU32::MIN);
         let mut request = ClaimRequest::new(rows, settings.lease);
         request.bytes = settings.claim_bytes.saturating_sub(self.held_bytes);

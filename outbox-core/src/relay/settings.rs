@@ -55,6 +55,16 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The places at each destination. One with as many as there are slots is never full: what it
+    /// waits for is a slot, so that claims go on for it.
+    pub(super) const fn places(&self) -> usize {
+        if self.per_destination < self.concurrency {
+            self.per_destination
+        } else {
+            usize::MAX
+        }
+    }
+
     pub(super) fn check(&self, policy: &dyn RetryPolicy) -> Result<(), Error> {
         at_least_one("concurrency", self.concurrency)?;
         at_least_one("per_destination", self.per_destination)?;

@@ -4,6 +4,7 @@
 
 mod support;
 
+mod ahead;
 mod building;
 mod delivery;
 mod faults;
