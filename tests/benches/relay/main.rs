@@ -7,6 +7,7 @@
 //! ratios within one run count.
 #![expect(clippy::print_stdout, reason = "a program")]
 
+mod cpu;
 mod hang;
 mod idle;
 mod latency;

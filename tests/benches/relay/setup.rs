@@ -51,6 +51,22 @@ impl Bench {
         self.insert(events, &format!("'{url}'")).await;
     }
 
+    /// Counts statements anew.
+    pub(crate) async fn forget_statements(&self) {
+        execute(&self.pool, "SELECT pg_stat_statements_reset()").await;
+    }
+
+    /// The calls on the table of events, their rows and their time on the server.
+    pub(crate) async fn statements(&self) -> Vec<String> {
+        let text = "SELECT format('%s calls, %s rows each, %s µs each: %s', sum(calls),
+                round(sum(rows) / sum(calls), 1), round(sum(total_exec_time) * 1000 / sum(calls)),
+                min(regexp_replace(left(query, 120), '\\s+', ' ', 'g')))
+            FROM pg_stat_statements WHERE query LIKE '%outbox_events%' AND query NOT LIKE '%INSERT%'
+            GROUP BY left(query, 40) ORDER BY sum(total_exec_time) DESC LIMIT 4";
+        let rows = sqlx::query_scalar(text).fetch_all(&self.pool).await;
+        rows.expect("read")
+    }
+
     async fn insert(&self, events: u32, destination: &str) {
         execute(&self.pool, "TRUNCATE outbox_events RESTART IDENTITY").await;
         let insert = format!(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use outbox_core::{ClaimRequest, OutboxStore, Outcome, Settlement, Transport};
+use outbox_core::{ClaimRequest, OutboxStore, Outcome, RelayBuilder, Settlement};
 use tokio::sync::oneshot::Receiver;
 
 use crate::setup::{Bench, Nothing, median, rate, relay, store};
@@ -24,7 +24,9 @@ pub(crate) async fn run(bench: &Bench, events: u32) {
                 by_store.push(rate(events, drain(bench, batch, loops).await));
                 bench.fill(events, 1).await;
                 let (nothing, done) = Nothing::until(events);
-                let took = deliver(bench, nothing, done, events, batch, loops).await;
+                let nothing = Arc::new(nothing);
+                let build = || relay(store(&bench.pool), Arc::clone(&nothing), batch);
+                let took = deliver(build, done, events, loops).await;
                 by_relay.push(rate(events, took));
             }
             let (by_store, by_relay) = (median(by_store), median(by_relay));
@@ -65,20 +67,16 @@ pub(crate) async fn drain(bench: &Bench, batch: u32, loops: usize) -> Duration {
 
 /// Runs relays until the transport says that it is done.
 pub(crate) async fn deliver(
-    bench: &Bench,
-    transport: impl Transport + 'static,
+    build: impl Fn() -> RelayBuilder,
     done: Receiver<()>,
     events: u32,
-    batch: u32,
     loops: usize,
 ) -> Duration {
-    let transport = Arc::new(transport);
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let begun = Instant::now();
     let tasks: Vec<_> = (0..loops)
         .map(|_| {
-            let relay = relay(store(&bench.pool), Arc::clone(&transport), batch);
-            let relay = relay.build().expect("valid");
+            let relay = build().build().expect("valid");
             let mut stopped = stopped.clone();
             tokio::spawn(async move {
                 let stop = async move { drop(stopped.wait_for(|stop| *stop).await) };

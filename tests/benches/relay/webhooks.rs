@@ -13,10 +13,13 @@ use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use outbox_core::{Delivery, DeliveryError, Event, EventId, Receipt, Transport, async_trait};
+use outbox_core::{
+    Delivery, DeliveryError, Event, EventId, Receipt, RelayBuilder, Transport, async_trait,
+};
 use outbox_http::{StandardWebhooks, Webhooks};
 
-use crate::setup::{Bench, Nothing, median, rate};
+use crate::cpu::Processes;
+use crate::setup::{Bench, Nothing, median, rate, relay, store};
 use crate::throughput::{deliver, drain};
 
 /// The argument that makes this program the receiver.
@@ -28,25 +31,58 @@ pub(crate) async fn run(bench: &Bench, events: u32) {
     println!("\nwebhooks: {events} events of 400 bytes, thousand/s, median of {ROUNDS}");
     println!("batch    store  client  end to end  ratio to the lower  ratio to both in turn");
     let (mut receiver, url) = start();
+    let processes = Processes::of(&bench.pool, receiver.id()).await;
     for batch in [64, 256] {
         let (mut by_store, mut by_client, mut by_relay) = (Vec::new(), Vec::new(), Vec::new());
+        let mut costs = Vec::new();
         for _ in 0..ROUNDS {
             bench.fill_for(events, &url).await;
+            let before = processes.now();
             by_store.push(rate(events, drain(bench, batch, 1).await));
+            costs.push(("store", processes.since(before, events)));
+            let before = processes.now();
             by_client.push(rate(events, post(&url, events, batch).await));
+            costs.push(("client", processes.since(before, events)));
             bench.fill_for(events, &url).await;
             let (counted, done) = Counted::until(events);
-            let took = deliver(bench, counted, done, events, batch, 1).await;
+            let counted = Arc::new(counted);
+            let build = || {
+                settings(
+                    relay(store(&bench.pool), Arc::clone(&counted), batch),
+                    batch,
+                )
+            };
+            bench.forget_statements().await;
+            let before = processes.now();
+            let took = deliver(build, done, events, 1).await;
             by_relay.push(rate(events, took));
+            costs.push(("end to end", processes.since(before, events)));
         }
-        let [store, client, relay] = [by_store, by_client, by_relay].map(median);
-        let ratio = relay / store.min(client);
+        let [by_store, by_client, by_relay] = [by_store, by_client, by_relay].map(median);
+        let ratio = by_relay / by_store.min(by_client);
         // What is left where both need the same cores, and each could fill them alone.
-        let in_turn = relay * (1.0 / store + 1.0 / client);
-        println!("{batch:5} {store:8.1} {client:7.1} {relay:11.1} {ratio:19.2} {in_turn:22.2}");
+        let in_turn = by_relay * (1.0 / by_store + 1.0 / by_client);
+        println!(
+            "{batch:5} {by_store:8.1} {by_client:7.1} {by_relay:11.1} {ratio:19.2} {in_turn:22.2}"
+        );
+        println!("      CPU for each event, µs, in the last round:");
+        for (what, cost) in costs.iter().skip(costs.len() - 3) {
+            println!("      {what:10} {cost}");
+        }
+        for line in bench.statements().await {
+            println!("      {line}");
+        }
     }
     receiver.kill().expect("killed");
     receiver.wait().expect("gone");
+}
+
+/// What suits many quick deliveries: fewer and larger settles. A crash repeats a few more.
+fn settings(relay: RelayBuilder, batch: u32) -> RelayBuilder {
+    let settle = usize::try_from(4 * batch).expect("small");
+    relay
+        .settle_after(Duration::from_millis(5))
+        .settle_batch(settle)
 }
 
 /// The client alone, at this concurrency.
