@@ -20,7 +20,7 @@ mod advance;
 mod binaries;
 mod bouncer;
 mod daemon;
-mod maria;
+mod mysql;
 mod pg;
 mod poll;
 mod server;
@@ -28,7 +28,7 @@ mod user;
 
 pub use advance::{damage, mysql_advance, past_deadlocks, pg_advance};
 pub use bouncer::PgBouncer;
-pub use maria::MariaServer;
+pub use mysql::MySqlServer;
 pub use pg::PgServer;
 pub use poll::{poll_until, try_until};
 

@@ -1,4 +1,4 @@
-//! The conformance suites over `MySqlStore` of outbox-diesel, on MariaDB.
+//! The conformance suites over `MySqlStore` of outbox-diesel, on MariaDB or MySQL.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use diesel_async::pooled_connection::AsyncDieselConnectionManager;
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use outbox_diesel::MySqlStore;
-use tests::{MariaServer, mysql_advance, past_deadlocks};
+use tests::{MySqlServer, mysql_advance, past_deadlocks};
 
 use self::harness::{Subject, Suite};
 
@@ -19,7 +19,7 @@ struct Maria {
 }
 
 async fn fresh() -> Suite<Maria> {
-    let url = MariaServer::shared().create_database();
+    let url = MySqlServer::shared().create_database();
     let store = store(&url);
     store.migrate().await.expect("migrated");
     Suite(Maria { url, store })

@@ -1,11 +1,11 @@
-//! The conformance suites over `MySqlStore` of outbox-sqlx, on MariaDB.
+//! The conformance suites over `MySqlStore` of outbox-sqlx, on MariaDB or MySQL.
 
 use std::time::Duration;
 
 use outbox_sqlx::MySqlStore;
 use outbox_sqlx::sqlx::mysql::MySqlPoolOptions;
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, MySql, MySqlPool, Transaction};
-use tests::{MariaServer, mysql_advance, past_deadlocks};
+use tests::{MySqlServer, mysql_advance, past_deadlocks};
 
 use self::harness::{Subject, Suite};
 
@@ -18,7 +18,7 @@ struct Maria {
 }
 
 async fn fresh() -> Suite<Maria> {
-    let url = MariaServer::shared().create_database();
+    let url = MySqlServer::shared().create_database();
     let store = MySqlStore::new(pool(&url).await);
     store.migrate().await.expect("migrated");
     Suite(Maria { url, store })

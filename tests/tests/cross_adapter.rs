@@ -13,7 +13,7 @@ use outbox_core::{
     ClaimRequest, DeadLetterFilter, DeadLetters, DeathReason, Enqueue, Error, Event, LeaseStatus,
     Maintenance, NewEvent, OutboxStore, Outcome, Replay, Settlement,
 };
-use tests::{MariaServer, PgServer};
+use tests::{MySqlServer, PgServer};
 
 /// An event with every field set, and a payload that is no text.
 fn full(name: &str) -> NewEvent {
@@ -108,7 +108,7 @@ async fn postgres_events_go_from_either_adapter_to_the_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mysql_events_go_from_either_adapter_to_the_other() {
-    let url = MariaServer::shared().create_database();
+    let url = MySqlServer::shared().create_database();
     let sqlx_pool = sqlx::MySqlPool::connect(&url).await.unwrap();
     let by_sqlx = outbox_sqlx::MySqlStore::new(sqlx_pool.clone());
     let manager = AsyncDieselConnectionManager::<AsyncMysqlConnection>::new(url);

@@ -12,7 +12,7 @@ use outbox_core::{
 use outbox_sqlx::sqlx::postgres::PgPoolOptions;
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, MySqlPool, PgPool, SqlitePool};
 use outbox_sqlx::{MySqlStore, PgStore, SqliteStore};
-use tests::{MariaServer, PgServer};
+use tests::{MySqlServer, PgServer};
 
 type Outcomes = Result<(), Box<dyn std::error::Error>>;
 
@@ -166,8 +166,8 @@ async fn sqlite_is_migrated_by_many_at_once() -> Outcomes {
 }
 
 #[tokio::test]
-async fn mariadb_goes_on_from_an_older_schema() -> Outcomes {
-    let url = MariaServer::shared().create_database();
+async fn mysql_goes_on_from_an_older_schema() -> Outcomes {
+    let url = MySqlServer::shared().create_database();
     let store = MySqlStore::new(MySqlPool::connect(&url).await?);
     for step in &mysql::migrations(&TableNames::default())[..1] {
         sqlx::raw_sql(AssertSqlSafe(step.sql.as_str()))

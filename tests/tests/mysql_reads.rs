@@ -6,13 +6,13 @@ use std::time::Duration;
 use outbox_core::{ClaimRequest, Enqueue, Hold, NewEvent, OutboxStore};
 use outbox_sqlx::MySqlStore;
 use outbox_sqlx::sqlx::mysql::MySqlPoolOptions;
-use tests::MariaServer;
+use tests::MySqlServer;
 
 const ROWS: u32 = 20;
 const BACKLOG: usize = 6_000;
 
 /// The rows and index entries that the server has read so far.
-fn reads(server: &MariaServer) -> u64 {
+fn reads(server: &MySqlServer) -> u64 {
     let status = server.sql("mysql", "SHOW GLOBAL STATUS LIKE 'Handler_read%'");
     let counts = status.lines().filter_map(|line| line.split('\t').nth(1));
     counts.filter_map(|count| count.parse::<u64>().ok()).sum()
@@ -29,7 +29,7 @@ fn events(like: impl Fn(usize) -> NewEvent) -> Vec<NewEvent> {
 }
 
 /// What the next claim reads.
-async fn claim(server: &MariaServer, store: &MySqlStore) -> (usize, u64) {
+async fn claim(server: &MySqlServer, store: &MySqlStore) -> (usize, u64) {
     let rows = NonZeroU32::new(ROWS).expect("not zero");
     let before = reads(server);
     let request = ClaimRequest::new(rows, Duration::from_secs(600));
@@ -39,7 +39,7 @@ async fn claim(server: &MariaServer, store: &MySqlStore) -> (usize, u64) {
 
 #[tokio::test]
 async fn a_claim_reads_little_however_much_waits() {
-    let server = MariaServer::start();
+    let server = MySqlServer::start();
     let url = server.create_database();
     let pool = MySqlPoolOptions::new().max_connections(1).connect(&url);
     let store = MySqlStore::new(pool.await.expect("connected"));

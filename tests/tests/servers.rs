@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use tests::{MariaServer, PgServer, poll_until};
+use tests::{MySqlServer, PgServer, poll_until};
 
 #[test]
 fn postgres_databases_are_isolated() {
@@ -34,8 +34,8 @@ fn postgres_keeps_what_was_committed_before_a_kill() {
 }
 
 #[test]
-fn mariadb_keeps_what_was_committed_before_a_kill() {
-    let server = MariaServer::shared();
+fn mysql_keeps_what_was_committed_before_a_kill() {
+    let server = MySqlServer::shared();
     let url = server.create_database();
     let name = url.rsplit('/').next().unwrap();
     server.sql(name, "CREATE TABLE t (n int); INSERT INTO t VALUES (7)");

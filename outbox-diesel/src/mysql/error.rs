@@ -12,8 +12,11 @@ use crate::run::Runs;
 use crate::session::Dialect;
 use crate::statement::Statement;
 
-/// What the last statement failed with: level, number, text.
-const ERRORS: &str = "SHOW ERRORS LIMIT 1";
+/// Keeps the number that the last statement failed with: that of its last condition. By the simple
+/// protocol, since MySQL prepares no statement on diagnostics. Fails where there is no condition.
+const KEEP_NUMBER: &str = "GET DIAGNOSTICS @outbox_errno = NUMBER; \
+    GET DIAGNOSTICS CONDITION @outbox_errno @outbox_errno = MYSQL_ERRNO";
+const NUMBER: &str = "SELECT CAST(@outbox_errno AS SIGNED)";
 
 impl Dialect for Mysql {
     type Bound<'q> = Value<'q>;
@@ -57,9 +60,10 @@ fn kind(error: &DieselError) -> Option<ErrorKind> {
 /// The kind of the last error, by its number, which the server is asked for. A connection that can't
 /// be asked is lost.
 async fn asked<C: Runs<Backend = Mysql>>(conn: &mut C) -> ErrorKind {
-    let ask = Statement::<Value<'_>>::new(ERRORS, Vec::new());
-    let columns = [Cell::Bytes, Cell::Int];
-    match conn.read(ask, &Cells(&columns)).await {
+    // What this tells is seen below.
+    let _ = conn.batch(KEEP_NUMBER).await;
+    let ask = Statement::<Value<'_>>::new(NUMBER, Vec::new());
+    match conn.read(ask, &Cells(&[Cell::Int])).await {
         Ok(rows) => {
             let number = rows.first().and_then(|row| row.ints.first().copied()?);
             let number = number.and_then(|number| u16::try_from(number).ok());

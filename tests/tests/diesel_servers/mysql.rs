@@ -8,7 +8,7 @@ use diesel_async::{AsyncMysqlConnection, SimpleAsyncConnection};
 use outbox_core::sql::TableNames;
 use outbox_core::{Enqueue, Enqueued, Error, ErrorKind, NewEvent, OutboxStore};
 use outbox_diesel::{Connections, MySqlStore};
-use tests::MariaServer;
+use tests::MySqlServer;
 
 use crate::cases::{Server, cases, connect, event, migrated, request};
 
@@ -25,13 +25,13 @@ impl Server for Maria {
     const MIGRATE: &'static str = "MySqlStore::migrate";
 
     fn create_database() -> String {
-        MariaServer::shared().create_database()
+        MySqlServer::shared().create_database()
     }
 
     fn end_connections(url: &str) {
         let (_, database) = url.rsplit_once('/').unwrap();
         let (server, others) = (
-            MariaServer::shared(),
+            MySqlServer::shared(),
             format!(
                 "SELECT id FROM information_schema.processlist
                  WHERE db = '{database}' AND id <> connection_id()"
@@ -129,4 +129,17 @@ async fn another_transaction_in_the_way_is_a_conflict_in_every_language() {
         .unwrap();
     let error = store.enqueue(&mut second, once()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
+}
+
+#[tokio::test]
+async fn a_user_signs_in_by_a_password_the_server_has_not_seen_yet() {
+    let url = Maria::create_database();
+    MySqlServer::shared().sql(
+        "mysql",
+        "CREATE USER secret@'%' IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO secret@'%'",
+    );
+    let (_, address) = url.split_once('@').unwrap();
+    let store = Maria::deadpool(&format!("mysql://secret:secret@{address}"), 1, true);
+    store.migrate().await.unwrap();
+    store.check_schema().await.unwrap();
 }

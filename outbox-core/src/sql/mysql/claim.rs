@@ -98,7 +98,7 @@ impl ClaimSql {
             ),
             lock_window: fill(
                 "SELECT e.seq FROM :seqs :events ON e.seq = j.n \
-                 WHERE e.shape = ? AND e.place <= ? FOR UPDATE SKIP LOCKED",
+                 WHERE e.shape = ? AND e.place <= ? :lock(e) SKIP LOCKED",
             ),
             park: fill(&format!(
                 "UPDATE :seqs :events ON e.seq = j.n \
@@ -114,14 +114,14 @@ impl ClaimSql {
             guards: fill(
                 "SELECT g.slot FROM :seqs \
                  STRAIGHT_JOIN {guards} g FORCE INDEX (PRIMARY) ON g.slot = j.n \
-                 FOR UPDATE SKIP LOCKED",
+                 :lock(g) SKIP LOCKED",
             ),
             runs: LANES.map(|lanes| fill(&runs(lanes))),
             lock_runs: fill(
                 "SELECT e.seq FROM :seqs :events ON e.seq = j.n \
                  WHERE e.shape IN (2, 4) AND e.available_at <= ? \
                    AND (e.lease_until IS NULL OR e.lease_until <= ?) \
-                 FOR UPDATE SKIP LOCKED",
+                 :lock(e) SKIP LOCKED",
             ),
             take: fill(
                 "UPDATE :seqs :events ON e.seq = j.n SET \

@@ -72,7 +72,7 @@ impl DeadLetterSql {
             lock: sql(
                 names,
                 "SELECT e.seq, e.lane FROM :seqs :dead ON e.seq = j.n \
-                 FOR UPDATE SKIP LOCKED",
+                 :lock(e) SKIP LOCKED",
             ),
             back: sql(names, BACK),
             remove_open: sql(
@@ -92,7 +92,7 @@ impl DeadLetterSql {
             lock_blocks: sql(
                 names,
                 "SELECT b.seq FROM :seqs \
-                 STRAIGHT_JOIN {blocked} b FORCE INDEX (lane) ON b.lane = j.n FOR UPDATE",
+                 STRAIGHT_JOIN {blocked} b FORCE INDEX (lane) ON b.lane = j.n :lock(b)",
             ),
             unblock: sql(
                 names,

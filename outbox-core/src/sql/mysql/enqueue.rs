@@ -39,7 +39,7 @@ impl EnqueueSql {
                 "SELECT d.dedup_key, d.id, d.mark = ? \
                  FROM JSON_TABLE(?, '$[*]' COLUMNS (k VARCHAR(510) PATH '$[0]')) j \
                  STRAIGHT_JOIN {dedup} d FORCE INDEX (PRIMARY) ON d.dedup_key = UNHEX(j.k) \
-                 FOR UPDATE",
+                 :lock(d)",
             ),
         }
     }

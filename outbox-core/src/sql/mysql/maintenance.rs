@@ -66,7 +66,7 @@ impl MaintenanceSql {
             ),
             lock_dedup: sql(
                 names,
-                &format!("SELECT HEX(k.dedup_key) FROM {keys} FOR UPDATE SKIP LOCKED"),
+                &format!("SELECT HEX(k.dedup_key) FROM {keys} :lock(k) SKIP LOCKED"),
             ),
             prune_dedup: sql(names, &format!("DELETE k FROM {keys}")),
         }

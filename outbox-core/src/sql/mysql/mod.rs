@@ -73,14 +73,19 @@ pub const BEGIN: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START T
 /// A template as a statement for these tables. `:now` is the server's clock, `:columns` those of
 /// [`EventRow`](super::EventRow), and `:seqs` a list of numbers bound as a JSON array. `:events` and
 /// `:dead` join a row for each number of a list by the primary key: left to itself, the server may
-/// read a small table as a whole, which locks all of it.
+/// read a small table as a whole, which locks all of it. `:lock(e)` locks the rows of `e` alone: MySQL
+/// refuses to lock those of a list, and MariaDB, which has no `OF`, takes that for a comment.
 fn sql(names: &TableNames, template: &str) -> super::Sql {
-    let text = template
+    let mut text = template
         .replace(":now", NOW)
         .replace(":columns", COLUMNS)
         .replace(":seqs", SEQS)
         .replace(":events", "STRAIGHT_JOIN {events} e FORCE INDEX (PRIMARY)")
         .replace(":dead", "STRAIGHT_JOIN {dead} e FORCE INDEX (PRIMARY)");
+    for table in ["b", "d", "e", "g", "k"] {
+        let lock = format!("FOR UPDATE /*!80001 OF {table} */");
+        text = text.replace(&format!(":lock({table})"), &lock);
+    }
     names.fill(&text, '`').into()
 }
 

@@ -62,7 +62,7 @@ const LOCK: &str = "SELECT j.n, e.lease_token IS NOT NULL, \
       COALESCE(e.lease_token = UNHEX(j.token), 0), e.seq \
     FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
       n FOR ORDINALITY, seq BIGINT PATH '$[0]', token VARCHAR(32) PATH '$[1]')) j \
-    :events ON e.seq = j.seq FOR UPDATE";
+    :events ON e.seq = j.seq :lock(e)";
 
 const KEEP: &str = "INSERT INTO {published} (seq, id, created_at, published_at, attempts, \
       replays, event_type, destination, `key`, content_type, aggregate_type, aggregate_id, \
