@@ -225,11 +225,11 @@ mod pg {
     }
 }
 
-mod maria {
+mod mysql {
     use super::*;
     use outbox_sqlx::MySqlStore;
     use outbox_sqlx::sqlx::{self, AssertSqlSafe, Connection, MySqlConnection, MySqlPool};
-    use tests::{MariaServer, mysql_advance};
+    use tests::{MySqlServer, mysql_advance};
 
     const NOW: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))";
 
@@ -242,7 +242,7 @@ mod maria {
 
     impl Scene {
         async fn new(before: usize) -> Self {
-            let url = MariaServer::shared().create_database();
+            let url = MySqlServer::shared().create_database();
             let store = MySqlStore::new(MySqlPool::connect(&url).await.expect("connected"));
             store.migrate().await.expect("migrated");
             let mut other = MySqlConnection::connect(&url).await.expect("connected");
