@@ -228,7 +228,8 @@ mod pg {
 mod mysql {
     use super::*;
     use outbox_sqlx::MySqlStore;
-    use outbox_sqlx::sqlx::{self, AssertSqlSafe, Connection, MySqlConnection, MySqlPool};
+    use outbox_sqlx::sqlx::mysql::MySqlPoolOptions;
+    use outbox_sqlx::sqlx::{self, AssertSqlSafe, Connection, MySqlConnection};
     use tests::{MySqlServer, mysql_advance};
 
     const NOW: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))";
@@ -243,7 +244,8 @@ mod mysql {
     impl Scene {
         async fn new(before: usize) -> Self {
             let url = MySqlServer::shared().create_database();
-            let store = MySqlStore::new(MySqlPool::connect(&url).await.expect("connected"));
+            let pool = MySqlPoolOptions::new().max_connections(1).connect(&url);
+            let store = MySqlStore::new(pool.await.expect("connected"));
             store.migrate().await.expect("migrated");
             let mut other = MySqlConnection::connect(&url).await.expect("connected");
             let run = run_with(&store, &mut other, before).await;
@@ -263,13 +265,21 @@ mod mysql {
             statements.execute(&mut self.other).await.expect("done");
         }
 
-        /// Whether another session asks for rows' locks.
-        async fn waits(&self) -> bool {
-            let asks = "SELECT EXISTS (SELECT 1 FROM information_schema.PROCESSLIST
-                WHERE DB = DATABASE() AND ID <> CONNECTION_ID() AND COMMAND <> 'Sleep'
-                  AND INFO LIKE '%FOR UPDATE%')";
-            let asked = sqlx::query_scalar(asks).fetch_one(self.store.pool());
-            asked.await.expect("told")
+        /// The session that the store has.
+        async fn session(&self) -> u64 {
+            let session = sqlx::query_scalar("SELECT CONNECTION_ID()");
+            let session = session.fetch_one(self.store.pool()).await;
+            session.expect("told")
+        }
+
+        /// Whether this session waits for a row.
+        async fn waits(&mut self, session: u64) -> bool {
+            let waiting = sqlx::query_scalar::<_, i64>(
+                "SELECT COUNT(*) FROM information_schema.innodb_trx
+                 WHERE trx_mysql_thread_id = ? AND trx_state = 'LOCK WAIT'",
+            );
+            let waiting = waiting.bind(session).fetch_one(&mut self.other).await;
+            waiting.expect("told") > 0
         }
     }
 
@@ -301,10 +311,12 @@ mod mysql {
                 "START TRANSACTION; SELECT seq FROM outbox_events WHERE seq = {seq} FOR UPDATE"
             ))
             .await;
+        let session = scene.session().await;
         let store = scene.store.clone();
         let late = tokio::spawn(async move { store.extend(&[head.lease], LEASE).await });
-        while !scene.waits().await {
-            tokio::task::yield_now().await;
+        while !scene.waits(session).await {
+            // The server renews the answer only where nobody asked for 100 ms.
+            tokio::time::sleep(Duration::from_millis(150)).await;
         }
         scene
             .other_does(format!(
