@@ -1,19 +1,9 @@
 //! Making a call again where another transaction was in the way.
 
-/// How often a call that met another transaction is made in all.
-pub(crate) const TRIES: u32 = 4;
-
-/// Makes a call that changes all or nothing again where another transaction was in the way.
+/// [`retried`](outbox_core::sql::retried) of a future that is made anew each time.
 macro_rules! retried {
-    ($call:expr) => {{
-        let mut tries = $crate::retry::TRIES;
-        loop {
-            tries -= 1;
-            match $call.await {
-                Err(error) if tries > 0 && error.kind() == outbox_core::ErrorKind::Conflict => {}
-                answer => break answer,
-            }
-        }
-    }};
+    ($call:expr) => {
+        outbox_core::sql::retried(|| $call).await
+    };
 }
 pub(crate) use retried;

@@ -4,11 +4,15 @@ use std::future::Future;
 
 use diesel::QueryResult;
 use diesel::result::Error as DieselError;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+use futures::future::BoxFuture;
 use outbox_core::sql::{Cell, Letter, Row, Session, Sql, Value};
 use outbox_core::{Error, async_trait};
 
 use crate::cells::{Cells, Letters};
 use crate::read::Columns;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+use crate::run::Asynchronous;
 use crate::run::Runs;
 use crate::statement::{Bind, Statement};
 
@@ -30,6 +34,14 @@ pub(crate) struct Connection<C> {
     conn: C,
     operation: &'static str,
 }
+
+/// What a call of a store makes of its argument on an asynchronous connection.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) type Call<S, C, A, T> = for<'a, 'c> fn(
+    &'a S,
+    &'a mut Connection<Asynchronous<'c, C>>,
+    &'a A,
+) -> BoxFuture<'a, Result<T, Error>>;
 
 impl<C: Runs<Backend: Dialect>> Connection<C> {
     pub(crate) const fn new(conn: C, operation: &'static str) -> Self {

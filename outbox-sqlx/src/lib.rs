@@ -34,6 +34,8 @@
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod destinations;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod error;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod idempotency;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod locks;

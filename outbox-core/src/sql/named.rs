@@ -41,6 +41,7 @@ macro_rules! params {
     };
 }
 
+// Periods are in µs: of a lease, of keeping a row (`kept`), or of what a call asks for (`period`).
 params! {
     "name" => Name or NoText,
     "token" => Token or NoBytes,
@@ -88,7 +89,8 @@ pub(super) struct Named {
 
 impl Named {
     /// A template as a statement. `fill` completes the text, with the marks in it: whatever it puts
-    /// in (the names of tables) is not read as names of values.
+    /// in (the names of tables) is not read as names of values. An unknown name stays, for the
+    /// database to refuse; debug builds, and so all tests, refuse it here.
     pub(super) fn new(template: &str, marks: Marks, fill: impl FnOnce(&str) -> String) -> Self {
         let mut text = String::with_capacity(template.len());
         let mut order = Vec::new();

@@ -1,7 +1,6 @@
 //! How a store's calls are made: on a pooled connection, in a task of their own.
 
 use diesel_async::{AnsiTransactionManager, AsyncMysqlConnection, TransactionManager};
-use futures::future::BoxFuture;
 use outbox_core::sql::StoreClock;
 use outbox_core::sql::mysql::BEGIN;
 use outbox_core::{Error, ErrorKind};
@@ -10,14 +9,12 @@ use super::MySqlStore;
 use crate::detach::detached;
 use crate::retry::retried;
 use crate::run::Asynchronous;
-use crate::session::Connection;
+use crate::session::{self, Connection};
 
 /// A pooled connection.
 pub(super) type Pooled<'c> = Connection<Asynchronous<'c, AsyncMysqlConnection>>;
 
-/// What a call makes of its argument on a connection.
-pub(super) type Call<A, T> =
-    for<'a> fn(&'a MySqlStore, &'a mut Pooled<'_>, &'a A) -> BoxFuture<'a, Result<T, Error>>;
+type Call<A, T> = session::Call<MySqlStore, AsyncMysqlConnection, A, T>;
 
 impl MySqlStore {
     /// Makes a call of autocommit statements; again where another transaction was in the way.

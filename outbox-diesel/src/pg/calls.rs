@@ -1,21 +1,13 @@
 //! How calls are made that are written in the core.
 
 use diesel_async::AsyncPgConnection;
-use futures::future::BoxFuture;
 use outbox_core::Error;
 use outbox_core::sql::StoreClock;
 
 use super::PgStore;
 use crate::retry::retried;
 use crate::run::Asynchronous;
-use crate::session::Connection;
-
-/// A pooled connection.
-type Pooled<'c> = Connection<Asynchronous<'c, AsyncPgConnection>>;
-
-/// What a call makes of its argument on a connection.
-type Call<A, T> =
-    for<'a> fn(&'a PgStore, &'a mut Pooled<'_>, &'a A) -> BoxFuture<'a, Result<T, Error>>;
+use crate::session::{Call, Connection};
 
 impl PgStore {
     /// Makes a call of autocommit statements; again where another transaction was in the way.
@@ -23,7 +15,7 @@ impl PgStore {
         &self,
         operation: &'static str,
         argument: A,
-        call: Call<A, T>,
+        call: Call<Self, AsyncPgConnection, A, T>,
     ) -> Result<T, Error> {
         retried!(async {
             let mut conn = self.connection().await?;

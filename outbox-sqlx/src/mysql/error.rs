@@ -1,20 +1,16 @@
 //! What MySQL's and MariaDB's errors mean.
 
+use outbox_core::Error;
 use outbox_core::sql::mysql::number_kind;
 use outbox_core::sql::{failure, id_taken};
-use outbox_core::{Error, ErrorKind};
 use sqlx::Error as SqlxError;
 use sqlx::mysql::MySqlDatabaseError;
+
+use crate::error::kind;
 
 /// The core's error for a failed `operation`.
 pub(super) fn classify(operation: &'static str, error: SqlxError) -> Error {
     let kind = match &error {
-        SqlxError::Io(_)
-        | SqlxError::Tls(_)
-        | SqlxError::PoolTimedOut
-        | SqlxError::PoolClosed
-        | SqlxError::WorkerCrashed
-        | SqlxError::Protocol(_) => ErrorKind::Unavailable,
         SqlxError::Database(database) => {
             let number = database
                 .try_downcast_ref::<MySqlDatabaseError>()
@@ -25,18 +21,7 @@ pub(super) fn classify(operation: &'static str, error: SqlxError) -> Error {
             }
             number_kind(number)
         }
-        _ => ErrorKind::Other,
+        _ => kind(&error),
     };
     failure(kind, operation, "MySqlStore::migrate").with_source(error)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pool_without_connections_is_unavailable() {
-        let error = classify("claim", SqlxError::PoolTimedOut);
-        assert_eq!(error.kind(), ErrorKind::Unavailable);
-    }
 }
