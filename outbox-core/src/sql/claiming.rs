@@ -316,6 +316,7 @@ impl<D: ClaimDriver> Run<'_, D> {
             let step = Step::Keyed {
                 rows,
                 after: after.clone(),
+                careful: lock(self.state).keyed_careful,
             };
             let mut taken = self.take(&step).await?;
             let mut unfinished = taken.unfinished;
@@ -330,7 +331,11 @@ impl<D: ClaimDriver> Run<'_, D> {
                 after = next;
             }
             let crowded = taken.rows() == 0 && self.bytes < self.request.bytes;
-            lock(self.state).keyed_first = crowded;
+            {
+                let mut state = lock(self.state);
+                state.keyed_first = crowded;
+                state.keyed_careful = taken.rows() == 0 && !crowded;
+            }
             let got = self.keep(taken);
             let late = (self.clock)().saturating_duration_since(begun) > KEYED_WALK;
             if got > 0 || !unfinished || late {

@@ -33,6 +33,8 @@ pub struct ScanState {
     pub(super) parking: bool,
     /// The last claim's other rows left no room for the next keyed one.
     pub(super) keyed_first: bool,
+    /// The last look at keyed rows brought nothing.
+    pub(super) keyed_careful: bool,
     windows: [Window; 2],
     shapes: Shapes,
     known: Option<Instant>,
@@ -58,6 +60,7 @@ impl Default for ScanState {
             held: true,
             parking: true,
             keyed_first: false,
+            keyed_careful: false,
             windows: [Window::default(); 2],
             parked_after: String::new(),
             keyed_after: (String::new(), i64::MIN),

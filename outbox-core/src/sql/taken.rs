@@ -47,6 +47,8 @@ pub enum Step {
         rows: usize,
         /// The destination and the key's hash.
         after: (String, i64),
+        /// Whether it looks before it locks: after a claim that found nothing.
+        careful: bool,
     },
 }
 

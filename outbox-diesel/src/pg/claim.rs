@@ -84,7 +84,7 @@ impl ClaimDriver for Driver {
             }
             Step::DueWindow { .. } => {}
             Step::Parked { after, .. } => values.push(Value::Text(Some(after))),
-            Step::Keyed { rows, after } => {
+            Step::Keyed { rows, after, .. } => {
                 let rows = i32::try_from(*rows).unwrap_or(i32::MAX);
                 values.push(Value::Integer(Some(rows)));
                 values.push(Value::Text(Some(&after.0)));
@@ -96,6 +96,9 @@ impl ClaimDriver for Driver {
         }
         if let Step::FreshWindow { rows, .. } | Step::DueWindow { rows, .. } = step {
             values.push(Value::BigInt(Some(*rows)));
+        }
+        if let Step::Keyed { careful, .. } = step {
+            values.push(Value::Bool(*careful));
         }
         let text = self.sql.claim.of(step);
         let found: Vec<Found> = rows(&mut self.conn, "claim", text, values).await?;

@@ -87,9 +87,14 @@ impl ClaimDriver for Driver {
             Step::FreshWindow { rows, seq, .. } => filtered(start.bind(seq), request).bind(rows),
             Step::DueWindow { rows, .. } => filtered(start, request).bind(rows),
             Step::Parked { after, .. } => filtered(start.bind(after), request),
-            Step::Keyed { rows, after } => {
+            Step::Keyed {
+                rows,
+                after,
+                careful,
+            } => {
                 let rows = i32::try_from(*rows).unwrap_or(i32::MAX);
-                filtered(start.bind(rows).bind(&after.0).bind(after.1), request)
+                let start = start.bind(rows).bind(&after.0).bind(after.1);
+                filtered(start, request).bind(careful)
             }
         };
         let rows = self

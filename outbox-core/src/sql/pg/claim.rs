@@ -31,7 +31,7 @@ pub struct ClaimSql {
     /// found no row: its `destination` is `$5` of the next claim.
     parked: Vec<Sql>,
     /// Runs of keys. `$1` to `$4` as `fresh`, `$5` most rows, `$6` destination and `$7` hash of the
-    /// key to start after, `$8` to `$10` the filters. The last column is 1 where a dead event blocks
+    /// key to start after, `$8` to `$10` the filters, `$11` whether it looks before it locks. The last column is 1 where a dead event blocks
     /// its key. The note: `destination` and `seq` are `$6` and `$7` of the next claim, which should
     /// follow at once where `attempts` is 1.
     keyed: Sql,
@@ -257,7 +257,7 @@ const KEYED: &str = concat!(
     ", lease_until,
     (destination = ANY (ARRAY(
         SELECT destination FROM {destinations} WHERE dead_head = 'block')))::integer::bigint
-FROM {claim_keyed_v1}($1, $2::bigint * interval '1 microsecond', $5, $3, $4, $6, $7, $8, $9, $10)"
+FROM {claim_keyed_v1}($1, $2::bigint * interval '1 microsecond', $5, $3, $4, $6, $7, $8, $9, $10, $11)"
 );
 
 const LOOK: &str = "SELECT :notes, (SELECT last_value FROM {events_seq})";

@@ -8,12 +8,15 @@
 -- A run begins only where no row of the lane is under a lease. Of a lane that was seen to its end,
 -- this is plain. Of a longer one, {runs} tells where its leases can be.
 --
+-- A careful claim looks before it takes a guard, so that a relay for which there is nothing disturbs no
+-- other. It is for relays whose last claim found nothing: what it finds, it reads twice.
+--
 -- One row more than the claimed ones is returned: shape -1, with the key that the next call starts
 -- after, and in attempts 1 where the next call should follow at once.
 CREATE FUNCTION {claim_keyed_v1}(
     p_token uuid, p_lease interval, p_rows integer, p_bytes bigint, p_first boolean,
     p_destination text, p_khash bigint,
-    p_types text[], p_only text[], p_except text[])
+    p_types text[], p_only text[], p_except text[], p_careful boolean)
 RETURNS SETOF {events}
 LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_generic_plan
@@ -30,7 +33,7 @@ DECLARE
     v_class CONSTANT integer := '{events}'::regclass::oid::bigint::bit(32)::integer;
     -- Rows of one lane that a claim takes while there are others, and rows that are read at once.
     v_share CONSTANT integer := greatest(4, p_rows / 8);
-    v_chunk integer := greatest(8, p_rows / 2);
+    v_chunk integer := 2 * v_share;
     v_out text[];
     -- The place behind which the walk goes on.
     v_d text := p_destination;
@@ -45,6 +48,7 @@ DECLARE
     v_lo bigint;
     v_hi bigint;
     v_stripes integer := 1;
+    v_guarded boolean;
     -- What is left: rows and bytes to claim, rows to look at, and to look through for a lease.
     v_rows integer := p_rows;
     v_bytes bigint := p_bytes;
@@ -52,10 +56,12 @@ DECLARE
     v_search integer := 100000;
     v_unfinished boolean := false;
     v_seen integer;
+    v_long boolean;
     v_n integer;
     v_end_seen boolean;
     v_whole boolean;
     v_full boolean;
+    v_done boolean;
     v_more integer;
     v_count bigint;
     v_lease bigint;
@@ -66,6 +72,9 @@ DECLARE
     v_from bigint;
     v_to bigint;
     v_size bigint;
+    v_over bigint;
+    v_due boolean;
+    v_seqs bigint[];
     v_run tid[];
     v_tids tid[];
     -- Lanes that were not seen to their end and have a run now; lanes that were, and have a record.
@@ -88,13 +97,17 @@ BEGIN
         SELECT destination FROM {destinations} WHERE hold_until > now());
 
     WHILE v_rows > 0 AND v_bytes > 0 AND v_budget > 0 LOOP
-        -- The next stripe that has rows.
-        SELECT e.khash >> 60 INTO v_lo
-        FROM {events} e
-        WHERE e.key IS NOT NULL
-          AND (e.khash >> 60, e.destination, e.khash) > (v_k >> 60, v_d, v_k)
-        ORDER BY e.khash >> 60, e.destination, e.khash, e.seq
-        LIMIT 1;
+        -- The next stripe that has rows; at first the one within which the last call stopped.
+        IF v_lo IS NULL AND v_d <> '' THEN
+            v_lo := v_k >> 60;
+        ELSE
+            SELECT e.khash >> 60 INTO v_lo
+            FROM {events} e
+            WHERE e.key IS NOT NULL
+              AND (e.khash >> 60, e.destination, e.khash) > (v_k >> 60, v_d, v_k)
+            ORDER BY e.khash >> 60, e.destination, e.khash, e.seq
+            LIMIT 1;
+        END IF;
         EXIT WHEN v_wrapped AND (v_lo IS NULL OR v_lo > v_end);
         IF v_lo IS NULL THEN
             v_wrapped := true;
@@ -106,8 +119,9 @@ BEGIN
             v_d := '';
             v_k := v_lo << 60;
         END IF;
-        v_hi := v_lo - 1;
-        WHILE v_hi < 7 AND v_hi < v_lo + v_stripes - 1
+        v_guarded := NOT p_careful;
+        v_hi := CASE WHEN v_guarded THEN v_lo - 1 ELSE least(v_lo + v_stripes - 1, 7) END;
+        WHILE v_guarded AND v_hi < 7 AND v_hi < v_lo + v_stripes - 1
               AND pg_try_advisory_xact_lock(v_class, (v_hi + 1)::integer) LOOP
             v_hi := v_hi + 1;
         END LOOP;
@@ -125,12 +139,16 @@ BEGIN
         v_full := v_hi >= v_lo;
         WHILE v_full AND v_rows > 0 AND v_bytes > 0 AND v_budget > 0 LOOP
             v_seen := 0;
+            v_long := false;
             v_full := false;
             v_before := v_rows;
             FOR v_lane IN
-                SELECT x.*, m.first_seq, m.last_seq
+                SELECT x.*, m.first_seq, m.last_seq,
+                    x.state = 0 AND x.n <= v_share AND m.last_seq IS NULL
+                    AND NOT x.destination = ANY (v_out)
+                    AND (p_only IS NULL OR x.destination = ANY (p_only)) AS plain
                 FROM (
-                    SELECT stripe, destination, khash, array_agg(tid) AS tids, array_agg(seq) AS seqs,
+                    SELECT stripe, destination, khash, count(*)::integer AS n, array_agg(tid) AS tids, array_agg(seq) AS seqs,
                         array_agg(size) AS sizes, sum(size) AS size, max(state) AS state, min(seq) FILTER (WHERE state = 1) AS cut
                     FROM (
                         SELECT e.khash >> 60 AS stripe, e.destination, e.khash, e.seq, e.ctid AS tid,
@@ -154,12 +172,23 @@ BEGIN
                     ) r
                     GROUP BY stripe, destination, khash
                 ) x
-                LEFT JOIN {runs} m ON m.destination = x.destination AND m.khash = x.khash
+                LEFT JOIN LATERAL (
+                    SELECT first_seq, last_seq FROM {runs} r
+                    WHERE r.destination = x.destination AND r.khash = x.khash LIMIT 1) m ON true
                 ORDER BY x.stripe, x.destination, x.khash
             LOOP
-                v_n := cardinality(v_lane.tids);
-                v_seen := v_seen + v_n;
+                v_seen := v_seen + v_lane.n;
+                IF v_lane.plain AND v_guarded AND v_seen < v_chunk AND v_lane.n < v_rows AND v_lane.size < v_bytes THEN
+                    v_tids := v_tids || v_lane.tids;
+                    v_rows := v_rows - v_lane.n;
+                    v_bytes := v_bytes - v_lane.size;
+                    v_d := v_lane.destination;
+                    v_k := v_lane.khash;
+                    CONTINUE;
+                END IF;
+                v_n := v_lane.n;
                 v_end_seen := v_seen < v_chunk;
+                v_long := v_n = v_chunk;
                 v_whole := v_end_seen AND v_n <= v_share;
                 IF NOT v_end_seen THEN
                     v_full := true;
@@ -177,6 +206,20 @@ BEGIN
                     EXIT;
                 END IF;
                 CONTINUE WHEN v_lane.state = 3 OR v_lane.cut = v_lane.seqs[1];
+                IF NOT v_guarded THEN
+                    -- There is something to be had: again from here, under the guard.
+                    v_guarded := true;
+                    v_lo := v_k >> 60;
+                    v_hi := v_lo;
+                    v_full := pg_try_advisory_xact_lock(v_class, v_lo::integer);
+                    v_d := v_before_d;
+                    v_k := v_before_k;
+                    IF v_k >> 60 < v_lo THEN
+                        v_d := '';
+                        v_k := v_lo << 60;
+                    END IF;
+                    EXIT;
+                END IF;
 
                 v_stale := CASE WHEN v_lane.state > 0 THEN v_lane.seqs[v_n] END;
                 v_ended := NULL;
@@ -247,7 +290,9 @@ BEGIN
                 v_count := least(v_n, v_share, v_rows);
                 v_run := v_lane.tids[1:v_count];
                 v_size := v_lane.size;
-                IF v_count < v_n THEN
+                IF v_count = v_n - 1 THEN
+                    v_size := v_size - v_lane.sizes[v_n];
+                ELSIF v_count < v_n THEN
                     SELECT sum(size) INTO v_size FROM unnest(v_lane.sizes[1:v_count]) AS size;
                 END IF;
                 v_last := v_lane.seqs[v_count];
@@ -300,35 +345,48 @@ BEGIN
             END LOOP;
             v_budget := v_budget - v_seen - 20;
             -- Little at once where nothing is to be had.
-            v_chunk := greatest(v_share + 1, CASE WHEN v_rows < v_before THEN p_rows / 2 END);
+            v_chunk := v_share + 1 + CASE WHEN v_long OR v_rows = v_before THEN 0 ELSE v_rows END;
         END LOOP;
+
+        v_done := NOT v_full AND v_rows > 0 AND v_bytes > 0;
 
         -- Few lanes: longer runs of the long ones. Nothing behind what was seen is under a lease.
         IF v_rows > 0 AND v_bytes > 0 THEN
             FOR i IN 1 .. cardinality(v_long_d) LOOP
                 CONTINUE WHEN NOT v_long_more[i];
                 v_more := (v_rows - 1) / (cardinality(v_long_d) - i + 1) + 1;
-                SELECT array_agg(tid ORDER BY seq) FILTER (WHERE due AND nth <= v_more AND total <= v_bytes),
-                    sum(size) FILTER (WHERE due AND nth <= v_more AND total <= v_bytes),
-                    max(seq) FILTER (WHERE due AND nth <= v_more AND total <= v_bytes),
-                    count(*)
-                INTO v_run, v_size, v_last, v_count
+                SELECT array_agg(tid), array_agg(seq), sum(size), (array_agg(size))[v_more + 1],
+                    count(*), bool_and(due)
+                INTO v_run, v_seqs, v_size, v_over, v_count, v_due
                 FROM (
-                    SELECT tid, seq, size, sum(size) OVER w AS total, bool_and(due) OVER w AS due,
-                        row_number() OVER w AS nth
+                    SELECT e.ctid AS tid, e.seq, octet_length(e.payload) AS size,
+                        e.available_at <= now() AND e.lease_token IS NULL
+                        AND (p_types IS NULL OR e.event_type = ANY (p_types)) AS due
+                    FROM {events} e
+                    WHERE e.key IS NOT NULL AND e.khash >> 60 = v_long_k[i] >> 60
+                      AND e.destination = v_long_d[i] AND e.khash = v_long_k[i]
+                      AND e.seq > v_long_last[i]
+                    ORDER BY e.khash >> 60, e.destination, e.khash, e.seq
+                    LIMIT v_more + 1
+                ) x;
+                v_run := v_run[1:v_more];
+                v_size := v_size - COALESCE(v_over, 0);
+                v_last := v_seqs[least(v_count, v_more)];
+                IF NOT v_due OR v_size > v_bytes THEN
+                    -- Up to the first that can't be taken.
+                    SELECT array_agg(tid ORDER BY seq), sum(size), max(seq)
+                    INTO v_run, v_size, v_last
                     FROM (
                         SELECT e.ctid AS tid, e.seq, octet_length(e.payload) AS size,
-                            e.available_at <= now() AND e.lease_token IS NULL
-                            AND (p_types IS NULL OR e.event_type = ANY (p_types)) AS due
-                        FROM {events} e
-                        WHERE e.key IS NOT NULL AND e.khash >> 60 = v_long_k[i] >> 60
-                          AND e.destination = v_long_d[i] AND e.khash = v_long_k[i]
-                          AND e.seq > v_long_last[i]
-                        ORDER BY e.khash >> 60, e.destination, e.khash, e.seq
-                        LIMIT v_more + 1
-                    ) x
-                    WINDOW w AS (ORDER BY seq ROWS UNBOUNDED PRECEDING)
-                ) s;
+                            sum(octet_length(e.payload)) OVER w AS total,
+                            bool_and(e.available_at <= now() AND e.lease_token IS NULL
+                                AND (p_types IS NULL OR e.event_type = ANY (p_types))) OVER w AS due
+                        FROM unnest(v_run) AS u(tid)
+                        JOIN {events} e ON e.ctid = u.tid
+                        WINDOW w AS (ORDER BY e.seq ROWS UNBOUNDED PRECEDING)
+                    ) s
+                    WHERE due AND total <= v_bytes;
+                END IF;
                 IF v_run IS NOT NULL THEN
                     v_tids := v_tids || v_run;
                     v_rows := v_rows - cardinality(v_run);
@@ -383,15 +441,15 @@ BEGIN
             WHERE m.destination = s.destination AND m.khash = s.khash;
         END IF;
 
-        IF v_rows > 0 AND v_bytes > 0 AND v_budget > 0 THEN
+        IF v_done THEN
             v_hi := greatest(v_hi, v_lo);
             v_d := '';
-            IF v_hi >= 7 THEN
+            IF v_hi < 7 THEN
+                v_k := (v_hi + 1) << 60;
+            ELSE
+                v_k := -9223372036854775808;
                 EXIT WHEN v_wrapped;
                 v_wrapped := true;
-                v_k := -9223372036854775808;
-            ELSE
-                v_k := (v_hi + 1) << 60;
             END IF;
         END IF;
     END LOOP;
