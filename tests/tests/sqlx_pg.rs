@@ -249,6 +249,44 @@ mod claims {
         assert_eq!(released, 0);
     }
 
+    /// Events that a claim of keys brings, and guards that it holds until it commits.
+    async fn guarded(store: &PgStore, careful: bool) -> (usize, i64) {
+        let mut tx = store.pool().begin().await.expect("begun");
+        let rows = sqlx::query(
+            "SELECT FROM outbox_claim_keyed_v1(gen_random_uuid(), '1 min', 100, 1000000, true,
+                 '', -9223372036854775808, NULL, NULL, NULL, $1) WHERE shape >= 0",
+        )
+        .bind(careful)
+        .fetch_all(&mut *tx)
+        .await
+        .expect("claimed");
+        let guards = sqlx::query_scalar(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()",
+        )
+        .fetch_one(&mut *tx)
+        .await
+        .expect("locks");
+        (rows.len(), guards)
+    }
+
+    #[tokio::test]
+    async fn of_keys_take_a_guard_where_something_is_to_be_had_if_they_are_careful() {
+        let store = store().await;
+        execute(
+            &store,
+            "INSERT INTO outbox_events (id, event_type, destination, key, payload, shape)
+             SELECT gen_random_uuid(), 'Keyed', 'd', 'k', 'x', 2 FROM generate_series(1, 20)",
+        )
+        .await;
+        let claim = store.claim(&request(10)).await.expect("claimed");
+        assert_eq!(claim.events.len(), 10);
+        assert_eq!(guarded(&store, false).await, (0, 1));
+        assert_eq!(guarded(&store, true).await, (0, 0));
+        let leases: Vec<_> = claim.events.iter().map(|one| one.lease).collect();
+        store.release(&leases).await.expect("released");
+        assert_eq!(guarded(&store, true).await, (20, 1));
+    }
+
     #[tokio::test]
     async fn give_a_large_keyed_event_its_turn_beside_many_large_ones_without_a_key() {
         let store = store().await;

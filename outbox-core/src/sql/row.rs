@@ -86,26 +86,25 @@ impl EventRow {
             None => None,
             Some(limit) => Some(count("max_attempts", limit)?),
         };
-        let mut event = Event::new(
-            EventId::from_bytes(self.id),
-            self.seq,
-            self.event_type,
-            self.destination,
-            self.payload,
-        );
-        event.content_type = self.content_type;
-        event.aggregate_type = self.aggregate_type;
-        event.aggregate_id = self.aggregate_id;
-        event.key = self.key;
-        event.headers = headers;
-        event.dedup_key = self.dedup_key;
-        event.created_at = self.created_at;
-        event.expires_at = self.expires_at;
-        event.max_attempts = max_attempts;
-        event.attempts = count("attempts", self.attempts)?;
-        event.replays = count("replays", self.replays)?;
-        event.last_error = self.last_error;
-        Ok(event)
+        Ok(Event {
+            id: EventId::from_bytes(self.id),
+            seq: self.seq,
+            event_type: self.event_type,
+            destination: self.destination,
+            payload: self.payload,
+            content_type: self.content_type,
+            aggregate_type: self.aggregate_type,
+            aggregate_id: self.aggregate_id,
+            key: self.key,
+            headers,
+            dedup_key: self.dedup_key,
+            created_at: self.created_at,
+            expires_at: self.expires_at,
+            max_attempts,
+            attempts: count("attempts", self.attempts)?,
+            replays: count("replays", self.replays)?,
+            last_error: self.last_error,
+        })
     }
 
     /// The event, with nothing in the place of what can't be read: for dead letters, which must

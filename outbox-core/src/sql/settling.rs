@@ -45,12 +45,9 @@ impl Settling<'_> {
     /// The columns of `batch`, by ascending `seq`.
     #[must_use]
     pub fn new(batch: &[Settlement]) -> Self {
-        let mut seen = HashSet::with_capacity(batch.len());
-        let mut rows: Vec<&Settlement> = batch
-            .iter()
-            .filter(|settlement| seen.insert(settlement.lease))
-            .collect();
-        rows.sort_by_key(|settlement| settlement.lease.seq);
+        let mut rows: Vec<&Settlement> = batch.iter().collect();
+        rows.sort_by_key(|settlement| (settlement.lease.seq, *settlement.lease.token.as_bytes()));
+        rows.dedup_by_key(|settlement| settlement.lease);
         let mut columns = Self::default();
         for settlement in rows {
             columns.push(settlement);

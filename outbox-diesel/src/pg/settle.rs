@@ -25,8 +25,12 @@ impl PgStore {
         }
         let mut conn = self.connection().await?;
         let columns = Settling::new(batch);
-        let ours = self.change(&mut conn, &columns).await?;
+        let places = self.change(&mut conn, &columns).await?;
         self.scan().settled(columns.gives_back());
+        if places.len() == batch.len() {
+            return Ok(vec![LeaseStatus::Ours; batch.len()]);
+        }
+        let ours = at_places(&columns.leases, &places);
         let leases = batch.iter().map(|settlement| settlement.lease);
         let held = self
             .held(&mut conn, "settle", leases.clone(), &ours)
@@ -34,11 +38,12 @@ impl PgStore {
         Ok(answer(leases, &ours, true, &held))
     }
 
+    /// The places that were changed.
     async fn change(
         &self,
         conn: &mut AsyncPgConnection,
         columns: &Settling<'_>,
-    ) -> Result<HashSet<Lease>, Error> {
+    ) -> Result<Vec<i64>, Error> {
         let mut values = vec![
             Value::BigInts(Some(&columns.seqs)),
             Value::Uuids(Some(tokens(&columns.leases))),
@@ -55,7 +60,7 @@ impl PgStore {
             ]);
         }
         let Numbers(places) = row(conn, "settle", sql, values).await?;
-        Ok(at_places(&columns.leases, &places))
+        Ok(places)
     }
 
     pub(super) async fn extend_once(

@@ -29,11 +29,16 @@ impl PgStore {
         }
         let mut session = self.session("settle").await?;
         let columns = Settling::new(batch);
-        let ours = self
+        let places = self
             .change(&mut session, &columns)
             .await
             .map_err(|error| classify("settle", error))?;
         self.scan().settled(columns.gives_back());
+        if places.len() == batch.len() {
+            session.end().await?;
+            return Ok(vec![LeaseStatus::Ours; batch.len()]);
+        }
+        let ours = at_places(&columns.leases, &places);
         let leases = batch.iter().map(|settlement| settlement.lease);
         let held = self
             .held(&mut session, "settle", leases.clone(), &ours)
@@ -42,11 +47,12 @@ impl PgStore {
         Ok(answer(leases, &ours, true, &held))
     }
 
+    /// The places that were changed.
     async fn change(
         &self,
         session: &mut Session,
         columns: &Settling<'_>,
-    ) -> Result<HashSet<Lease>, sqlx::Error> {
+    ) -> Result<Vec<i64>, sqlx::Error> {
         let published = columns.all_published();
         let sql = if published {
             &self.sql.settle.published
@@ -61,8 +67,7 @@ impl PgStore {
                 .bind(&columns.notes)
                 .bind(&columns.reasons);
         }
-        let row = session.fetch_one(statement).await?;
-        Ok(at_places(&columns.leases, &numbers(&row)?))
+        numbers(&session.fetch_one(statement).await?)
     }
 
     pub(super) async fn extend_once(

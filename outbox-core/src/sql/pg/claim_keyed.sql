@@ -57,6 +57,7 @@ DECLARE
     v_unfinished boolean := false;
     v_seen integer;
     v_long boolean;
+    v_closed boolean;
     v_n integer;
     v_end_seen boolean;
     v_whole boolean;
@@ -140,13 +141,12 @@ BEGIN
         WHILE v_full AND v_rows > 0 AND v_bytes > 0 AND v_budget > 0 LOOP
             v_seen := 0;
             v_long := false;
+            v_closed := false;
             v_full := false;
             v_before := v_rows;
             FOR v_lane IN
                 SELECT x.*, m.first_seq, m.last_seq,
-                    x.state = 0 AND x.n <= v_share AND m.last_seq IS NULL
-                    AND NOT x.destination = ANY (v_out)
-                    AND (p_only IS NULL OR x.destination = ANY (p_only)) AS plain
+                    x.state = 0 AND x.n <= v_share AND m.last_seq IS NULL AS plain
                 FROM (
                     SELECT stripe, destination, khash, count(*)::integer AS n, array_agg(tid) AS tids, array_agg(seq) AS seqs,
                         array_agg(size) AS sizes, sum(size) AS size, max(state) AS state, min(seq) FILTER (WHERE state = 1) AS cut
@@ -158,7 +158,7 @@ BEGIN
                                 WHEN (SELECT true FROM {blocked} LIMIT 1) AND EXISTS (
                                     SELECT FROM {blocked} b
                                     WHERE b.destination = e.destination AND b.key = e.key) THEN 3
-                                WHEN e.lease_token IS NOT NULL THEN 2
+                                WHEN e.lease_token IS NOT NULL OR e.xmax <> '0' THEN 2
                                 WHEN e.available_at > now()
                                     OR p_types IS NOT NULL AND e.event_type <> ALL (p_types) THEN 1
                                 ELSE 0
@@ -178,13 +178,24 @@ BEGIN
                 ORDER BY x.stripe, x.destination, x.khash
             LOOP
                 v_seen := v_seen + v_lane.n;
-                IF v_lane.plain AND v_guarded AND v_seen < v_chunk AND v_lane.n < v_rows AND v_lane.size < v_bytes THEN
+                IF v_lane.plain AND v_guarded AND v_seen < v_chunk AND v_lane.n < v_rows
+                   AND v_lane.size < v_bytes AND NOT v_lane.destination = ANY (v_out)
+                   AND (p_only IS NULL OR v_lane.destination = ANY (p_only)) THEN
                     v_tids := v_tids || v_lane.tids;
                     v_rows := v_rows - v_lane.n;
                     v_bytes := v_bytes - v_lane.size;
                     v_d := v_lane.destination;
                     v_k := v_lane.khash;
                     CONTINUE;
+                END IF;
+                v_closed := v_lane.destination = ANY (v_out)
+                    OR COALESCE(NOT v_lane.destination = ANY (p_only), false);
+                IF v_closed THEN
+                    -- Past the destination's lanes of this stripe.
+                    v_d := v_lane.destination;
+                    v_k := v_lane.khash | 1152921504606846975;
+                    v_full := true;
+                    EXIT;
                 END IF;
                 v_n := v_lane.n;
                 v_end_seen := v_seen < v_chunk;
@@ -199,12 +210,6 @@ BEGIN
                 v_before_k := v_k;
                 v_d := v_lane.destination;
                 v_k := v_lane.khash;
-                IF v_d = ANY (v_out) OR NOT v_d = ANY (p_only) THEN
-                    -- Past the destination's lanes of this stripe.
-                    v_k := v_k | 1152921504606846975;
-                    v_full := true;
-                    EXIT;
-                END IF;
                 CONTINUE WHEN v_lane.state = 3 OR v_lane.cut = v_lane.seqs[1];
                 IF NOT v_guarded THEN
                     -- There is something to be had: again from here, under the guard.
@@ -297,8 +302,8 @@ BEGIN
                 END IF;
                 v_last := v_lane.seqs[v_count];
                 IF v_lane.state > 0 OR v_size > v_bytes THEN
-                    -- The rows that can be taken, up to the first that can't. A row that a late settle
-                    -- holds can't.
+                    -- The rows that can be taken, up to the first that can't. A row that a late settle or
+                    -- extension holds (it has an xmax) can't: nobody is waited for.
                     SELECT array_agg(tid ORDER BY ord) FILTER (WHERE fits), sum(size) FILTER (WHERE fits),
                         max(seq) FILTER (WHERE fits), count(*)
                     INTO v_run, v_size, v_last, v_count
@@ -344,8 +349,12 @@ BEGIN
                 EXIT WHEN v_rows <= 0 OR v_bytes <= 0;
             END LOOP;
             v_budget := v_budget - v_seen - 20;
-            -- Little at once where nothing is to be had.
-            v_chunk := v_share + 1 + CASE WHEN v_long OR v_rows = v_before THEN 0 ELSE v_rows END;
+            -- Little at once where little is to be had.
+            v_chunk := CASE
+                WHEN v_closed THEN 1
+                WHEN v_long OR v_rows = v_before THEN v_share + 1
+                ELSE v_share + 1 + v_rows
+            END;
         END LOOP;
 
         v_done := NOT v_full AND v_rows > 0 AND v_bytes > 0;
@@ -360,7 +369,7 @@ BEGIN
                 INTO v_run, v_seqs, v_size, v_over, v_count, v_due
                 FROM (
                     SELECT e.ctid AS tid, e.seq, octet_length(e.payload) AS size,
-                        e.available_at <= now() AND e.lease_token IS NULL
+                        e.available_at <= now() AND e.lease_token IS NULL AND e.xmax = '0'
                         AND (p_types IS NULL OR e.event_type = ANY (p_types)) AS due
                     FROM {events} e
                     WHERE e.key IS NOT NULL AND e.khash >> 60 = v_long_k[i] >> 60
@@ -379,7 +388,7 @@ BEGIN
                     FROM (
                         SELECT e.ctid AS tid, e.seq, octet_length(e.payload) AS size,
                             sum(octet_length(e.payload)) OVER w AS total,
-                            bool_and(e.available_at <= now() AND e.lease_token IS NULL
+                            bool_and(e.available_at <= now() AND e.lease_token IS NULL AND e.xmax = '0'
                                 AND (p_types IS NULL OR e.event_type = ANY (p_types))) OVER w AS due
                         FROM unnest(v_run) AS u(tid)
                         JOIN {events} e ON e.ctid = u.tid
@@ -402,29 +411,13 @@ BEGIN
         END IF;
 
         IF cardinality(v_tids) > 0 THEN
-            -- Nobody is waited for: what settles or extends keeps rows locked for a while that a claim
-            -- of before held, and has an order of its own. A row that is locked ends its run.
-            v_run := ARRAY(
-                SELECT e.ctid FROM {events} e WHERE e.ctid = ANY (v_tids) FOR UPDATE SKIP LOCKED);
-            v_count := cardinality(v_tids);
-            IF cardinality(v_run) < v_count THEN
-                SELECT array_agg(tid) FILTER (WHERE whole), v_count - count(*)
-                INTO v_run, v_count
-                FROM (
-                    SELECT e.ctid AS tid, bool_and(e.ctid = ANY (v_run)) OVER (
-                            PARTITION BY e.khash, e.destination ORDER BY e.seq) AS whole
-                    FROM {events} e
-                    WHERE e.ctid = ANY (v_tids)
-                ) s;
-                v_count := v_count + COALESCE(cardinality(v_run), 0);
-            END IF;
             RETURN QUERY
                 UPDATE {events} e
                 SET attempts = e.attempts + 1, lease_token = p_token, lease_until = now() + p_lease
-                WHERE e.ctid = ANY (v_run)
+                WHERE e.ctid = ANY (v_tids)
                 RETURNING e.*;
-            GET DIAGNOSTICS v_more = ROW_COUNT;
-            IF v_more <> v_count THEN
+            GET DIAGNOSTICS v_count = ROW_COUNT;
+            IF v_count <> cardinality(v_tids) THEN
                 RAISE EXCEPTION 'keyed events were changed by hand while they were claimed'
                     USING ERRCODE = 'serialization_failure';
             END IF;
