@@ -288,6 +288,34 @@ mod claims {
     }
 
     #[tokio::test]
+    async fn of_a_short_key_hold_it_behind_many_late_commits() {
+        let store = store().await;
+        execute(
+            &store,
+            "SELECT setval('outbox_events_seq', 1000);
+             INSERT INTO outbox_events (id, event_type, destination, key, payload, shape)
+             SELECT gen_random_uuid(), 'Early', 'd', 'k', 'x', 2 FROM generate_series(1, 2)",
+        )
+        .await;
+        let early = store.claim(&request(10)).await.expect("claimed").events;
+        assert_eq!(early.len(), 2);
+        execute(
+            &store,
+            "INSERT INTO outbox_events (seq, id, event_type, destination, key, payload, shape)
+             SELECT n, gen_random_uuid(), 'Late', 'd', 'k', 'x', 2 FROM generate_series(1, 400) n",
+        )
+        .await;
+        for _ in 0..3 {
+            let claim = store.claim(&request(100)).await.expect("claimed");
+            assert_eq!(claim.events.len(), 0);
+        }
+        let leases: Vec<_> = early.iter().map(|one| one.lease).collect();
+        store.release(&leases).await.expect("released");
+        let late = store.claim(&request(100)).await.expect("claimed").events;
+        assert_eq!(late.first().map(|one| one.lease.seq), Some(1));
+    }
+
+    #[tokio::test]
     async fn give_a_large_keyed_event_its_turn_beside_many_large_ones_without_a_key() {
         let store = store().await;
         execute(

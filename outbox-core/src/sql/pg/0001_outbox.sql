@@ -138,7 +138,8 @@ CREATE TABLE {blocked} (
 );
 
 -- Keys with many events: only rows with first_seq <= seq <= last_seq can be under a lease. A key of
--- which a claim saw all events has no row here.
+-- which a claim saw all events has no row here; those without a destination tell up to where leases of
+-- such keys can be, for each stripe.
 CREATE TABLE {runs} (
     destination text COLLATE "C" NOT NULL,
     khash bigint NOT NULL,

@@ -6,7 +6,9 @@
 -- each statement of a VOLATILE function has a snapshot of its own under READ COMMITTED.
 --
 -- A run begins only where no row of the lane is under a lease. Of a lane that was seen to its end,
--- this is plain. Of a longer one, {runs} tells where its leases can be.
+-- this is plain. Of a longer one, {runs} tells where its leases can be. Where it has no row for the
+-- lane, these are from claims that saw the lane to its end, and {runs} tells for each stripe up to which
+-- seq such claims came (there, the destination is empty and the hash is the stripe's number).
 --
 -- A careful claim looks before it takes a guard, so that a relay for which there is nothing disturbs no
 -- other. It is for relays whose last claim found nothing: what it finds, it reads twice.
@@ -74,6 +76,11 @@ DECLARE
     v_to bigint;
     v_size bigint;
     v_over bigint;
+    -- The stripe whose mark is known, and that: up to where rows of lanes without a record were claimed;
+    -- up to where this pass claims such rows.
+    v_marked bigint;
+    v_mark bigint;
+    v_top bigint;
     v_due boolean;
     v_seqs bigint[];
     v_run tid[];
@@ -128,6 +135,7 @@ BEGIN
         END LOOP;
         v_stripes := least(v_stripes * 4, 16);
 
+        v_top := NULL;
         v_tids := '{}';
         v_long_d := '{}';
         v_long_k := '{}';
@@ -182,6 +190,7 @@ BEGIN
                    AND v_lane.size < v_bytes AND NOT v_lane.destination = ANY (v_out)
                    AND (p_only IS NULL OR v_lane.destination = ANY (p_only)) THEN
                     v_tids := v_tids || v_lane.tids;
+                    v_top := greatest(v_top, v_lane.seqs[v_lane.n]);
                     v_rows := v_rows - v_lane.n;
                     v_bytes := v_bytes - v_lane.size;
                     v_d := v_lane.destination;
@@ -234,9 +243,14 @@ BEGIN
                     FROM {events} e
                     WHERE e.seq = ANY (v_lane.seqs) AND e.lease_token IS NOT NULL;
                 END IF;
-                IF NOT v_end_seen AND (v_lane.last_seq IS NULL OR v_lane.seqs[v_n] < v_lane.last_seq) THEN
+                IF NOT v_end_seen AND v_lane.last_seq IS NULL AND v_marked IS DISTINCT FROM v_k >> 60 THEN
+                    v_marked := v_k >> 60;
+                    SELECT last_seq INTO v_mark
+                    FROM {runs} WHERE destination = '' AND khash = v_marked;
+                END IF;
+                v_to := COALESCE(v_lane.last_seq, v_mark);
+                IF NOT v_end_seen AND v_lane.seqs[v_n] < v_to THEN
                     v_from := greatest(v_lane.seqs[v_n] + 1, v_lane.first_seq);
-                    v_to := COALESCE(v_lane.last_seq, 9223372036854775807);
                     v_lease := NULL;
                     v_count := 0;
                     IF v_lane.first_seq IS NOT NULL THEN
@@ -342,9 +356,12 @@ BEGIN
                     v_long_first := v_long_first || v_lane.seqs[1];
                     v_long_last := v_long_last || greatest(v_last, v_stale);
                     v_long_more := v_long_more || (v_stale IS NULL);
-                ELSIF v_lane.last_seq IS NOT NULL THEN
-                    v_short_d := v_short_d || v_d;
-                    v_short_k := v_short_k || v_k;
+                ELSE
+                    v_top := greatest(v_top, v_lane.seqs[v_n]);
+                    IF v_lane.last_seq IS NOT NULL THEN
+                        v_short_d := v_short_d || v_d;
+                        v_short_k := v_short_k || v_k;
+                    END IF;
                 END IF;
                 EXIT WHEN v_rows <= 0 OR v_bytes <= 0;
             END LOOP;
@@ -403,6 +420,7 @@ BEGIN
                     v_long_last[i] := v_last;
                 END IF;
                 IF v_count <= v_more THEN
+                    v_top := greatest(v_top, v_long_last[i], v_seqs[v_count]);
                     v_short_d := v_short_d || v_long_d[i];
                     v_short_k := v_short_k || v_long_k[i];
                 END IF;
@@ -432,6 +450,19 @@ BEGIN
             DELETE FROM {runs} m
             USING unnest(v_short_d, v_short_k) AS s(destination, khash)
             WHERE m.destination = s.destination AND m.khash = s.khash;
+        END IF;
+        IF v_top > COALESCE((
+            SELECT min(m.last_seq) FROM {runs} m
+            WHERE m.destination = '' AND m.khash BETWEEN v_lo AND v_hi
+            HAVING count(*) > v_hi - v_lo), -9223372036854775808) THEN
+            -- A little more, so that it has not to be written each time.
+            v_top := v_top + least(1000, 9223372036854775807 - v_top);
+            INSERT INTO {runs} AS m (destination, khash, first_seq, last_seq)
+            SELECT '', s, v_top, v_top FROM generate_series(v_lo, v_hi) s
+            ON CONFLICT (destination, khash) DO UPDATE
+            SET first_seq = EXCLUDED.first_seq, last_seq = EXCLUDED.last_seq
+            WHERE m.last_seq < EXCLUDED.last_seq;
+            v_marked := NULL;
         END IF;
 
         IF v_done THEN
