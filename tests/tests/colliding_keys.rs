@@ -62,13 +62,8 @@ async fn are_as_one_key<S: OutboxStore + DeadLetters>(store: &S, free: &[&str]) 
     assert_eq!(names(&claim(store).await), [""; 0]);
     let (reason, error) = (DeathReason::Rejected, "400".to_owned());
     settle(store, &run[0], Outcome::Dead { reason, error }).await;
-    for _ in 0..3 {
-        assert_eq!(
-            names(&claim(store).await),
-            [""; 0],
-            "b waits for a's letter"
-        );
-    }
+    let came = publish_all(store).await;
+    assert_eq!(came, free, "the rest waits for a's letter");
     let discarded = store.discard(&DeadLetterFilter::all(), 10, "a test").await;
     assert_eq!(discarded.expect("discarded"), 1);
     let came = publish_all(store).await;
