@@ -89,11 +89,11 @@ async fn wait_for_each_other_on_postgresql() {
 }
 
 #[tokio::test]
-async fn wait_for_each_other_on_mariadb() {
+async fn wait_for_each_other_on_mysql() {
     use outbox_sqlx::MySqlStore;
     use outbox_sqlx::sqlx::{self, MySqlPool};
 
-    let url = tests::MariaServer::shared().create_database();
+    let url = tests::MySqlServer::shared().create_database();
     let store = MySqlStore::new(MySqlPool::connect(&url).await.expect("connected"));
     store.migrate().await.expect("migrated");
     let mut conn = store.pool().acquire().await.expect("a connection");
