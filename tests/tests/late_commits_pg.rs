@@ -108,10 +108,10 @@ impl Scene {
 }
 
 /// The bound, which is that of a machine with nothing else to do, on this machine now: longer as
-/// `took` is longer than what takes `quiet` there.
+/// `took` is longer than what takes `quiet` there, and that twice, since load comes and goes.
 fn bound(seconds: f64, took: Duration, quiet: Duration) -> Duration {
     let slower = took.as_secs_f64() / quiet.as_secs_f64();
-    Duration::from_secs_f64(seconds * slower.max(1.0))
+    Duration::from_secs_f64(seconds * (2.0 * slower - 1.0).max(1.0))
 }
 
 #[tokio::test]
