@@ -179,6 +179,7 @@ fn a_folder_without_a_repository_is_named_where_it_was_asked_for() {
 #[test]
 fn a_database_that_is_not_there_ends_it_at_once() {
     let url = "postgres://nobody@127.0.0.1:1/none";
+    Program::build();
     let start = std::time::Instant::now();
     let ended = Program::start(&["--database-url", url]).end();
     assert_eq!(ended.status.code(), Some(2));

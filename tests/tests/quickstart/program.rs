@@ -56,6 +56,11 @@ impl Program {
         Self::start_in(root(), arguments)
     }
 
+    /// Builds it, so that what starts next is the program and no compiler.
+    pub(crate) fn build() {
+        executable();
+    }
+
     /// Starts it in a folder.
     pub(crate) fn start_in(folder: &Path, arguments: &[&str]) -> Self {
         Self::start_by(
