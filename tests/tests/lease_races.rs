@@ -176,23 +176,29 @@ mod pg {
     /// A late settle or extension may hold a row that waits by now.
     #[tokio::test]
     async fn a_claim_waits_for_no_session_and_ends_its_run_at_a_row_that_one_holds() {
-        let mut scene = Scene::new(1).await;
-        for claimed in &scene.run {
-            settle(&scene.store, claimed, Outcome::Release).await;
+        for lock in ["FOR UPDATE", "FOR SHARE"] {
+            let mut scene = Scene::new(1).await;
+            for claimed in &scene.run {
+                settle(&scene.store, claimed, Outcome::Release).await;
+            }
+            let [_, tail] = scene.run.clone();
+            let seq = tail.lease.seq;
+            let lock_tail = format!("SELECT FROM outbox_events WHERE seq = {seq} {lock}");
+            scene.other_does(format!("BEGIN; {lock_tail}")).await;
+            let mut third = scene.store.pool().begin().await.expect("begun");
+            if lock == "FOR SHARE" {
+                // Of two lockers, the row names neither.
+                let shared = third.execute(AssertSqlSafe(lock_tail)).await;
+                shared.expect("locked");
+            }
+            let claimed = tokio::time::timeout(LEASE / 20, claim(&scene.store, 10)).await;
+            let claimed = claimed.expect("a claim that waits for nobody");
+            let seqs: Vec<i64> = claimed.iter().map(|one| one.lease.seq).collect();
+            assert_eq!(seqs, [seq - 2, seq - 1]);
+            third.rollback().await.expect("rolled back");
+            let others = "SELECT FROM outbox_events FOR UPDATE; COMMIT";
+            scene.other_does(others).await;
         }
-        let [_, tail] = scene.run.clone();
-        let seq = tail.lease.seq;
-        scene
-            .other_does(format!(
-                "BEGIN; SELECT FROM outbox_events WHERE seq = {seq} FOR UPDATE"
-            ))
-            .await;
-        let claimed = tokio::time::timeout(LEASE / 20, claim(&scene.store, 10)).await;
-        let claimed = claimed.expect("a claim that waits for nobody");
-        let seqs: Vec<i64> = claimed.iter().map(|one| one.lease.seq).collect();
-        assert_eq!(seqs, [seq - 2, seq - 1]);
-        let others = "SELECT FROM outbox_events FOR UPDATE; COMMIT";
-        scene.other_does(others).await;
     }
 
     /// Its clock is that of its transaction's start.

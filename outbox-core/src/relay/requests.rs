@@ -110,8 +110,9 @@ impl<'a> Driver<'a> {
             return None;
         }
         let due = self.pacing.due(now)?;
-        // A few events are not worth a claim of their own, unless a moment has passed.
-        if room >= self.ahead.worth_a_claim() {
+        // A few events are not worth a claim of their own, unless a moment has passed. What waits beside
+        // free slots can't have them.
+        if self.free() >= settings.concurrency.div_ceil(4) || room >= self.ahead.worth_a_claim() {
             return Some(due);
         }
         let last = self.pacing.last();
@@ -120,12 +121,19 @@ impl<'a> Driver<'a> {
 
     /// How many events a claim may bring: those that can begin, and those that soon will.
     fn room(&self) -> usize {
-        let free = self
-            .settings()
-            .concurrency
-            .saturating_sub(self.slots.busy());
+        let settings = self.settings();
+        let free = self.free();
         let waiting = self.destinations.waiting();
-        free + self.ahead.events().saturating_sub(waiting)
+        let room = free + self.ahead.events().saturating_sub(waiting);
+        // What may wait, and begin at once, where all are for one destination: the rest would go back.
+        let fits =
+            settings.concurrency.saturating_sub(waiting) + free.min(settings.per_destination);
+        room.min(fits.max(free.min(1)))
+    }
+
+    fn free(&self) -> usize {
+        let slots = self.settings().concurrency;
+        slots.saturating_sub(self.slots.busy())
     }
 
     fn claim(&mut self, now: Instant) {

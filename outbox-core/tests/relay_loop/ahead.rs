@@ -46,6 +46,16 @@ impl OutboxStore for Slow {
 
 /// Sixteen slots; each attempt takes `period`, or hangs once `hang` is set.
 fn sixteen_slots(store: &MemoryStore, period: Duration, hang: &Arc<AtomicBool>) -> Relay {
+    slots_for_each(16, store, period, hang)
+}
+
+/// The same with so many at once for each destination.
+fn slots_for_each(
+    each: usize,
+    store: &MemoryStore,
+    period: Duration,
+    hang: &Arc<AtomicBool>,
+) -> Relay {
     let hang = Arc::clone(hang);
     let transport = Via(move |_: Delivery| {
         let hangs = hang.load(Ordering::SeqCst);
@@ -59,7 +69,7 @@ fn sixteen_slots(store: &MemoryStore, period: Duration, hang: &Arc<AtomicBool>) 
     });
     relay(Slow(store.clone()), transport)
         .concurrency(16)
-        .per_destination(16)
+        .per_destination(each)
         .lease(secs(60))
         .delivery_timeout(secs(50))
         .drain_budget(ms(1))
@@ -77,6 +87,17 @@ async fn fast_attempts_keep_the_slots_busy_while_a_claim_is_under_way() {
     assert_eq!(relay.run(all).await.published, 800);
     // Fifty rounds of sixteen; in turn with claims they would take twice as long.
     assert!(start.elapsed() < CLAIM * 65, "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_brings_no_more_for_one_destination_than_may_begin_or_wait() {
+    let store = store();
+    put(&store, (0..800).map(event)).await;
+    let relay = slots_for_each(2, &store, CLAIM, &Arc::default());
+    let all = until("all are delivered", || payloads(&store).len() == 800);
+    let report = relay.run(all).await;
+    assert_eq!(report.published, 800);
+    assert!(report.released <= 100, "{report:?}");
 }
 
 #[tokio::test(start_paused = true)]

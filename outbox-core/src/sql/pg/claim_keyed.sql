@@ -33,8 +33,6 @@ AS $claim_keyed$
 #variable_conflict use_column
 DECLARE
     v_class CONSTANT integer := '{events}'::regclass::oid::bigint::bit(32)::integer;
-    -- Of the oldest transaction that may still hold rows.
-    v_age CONSTANT integer := age(pg_snapshot_xmin(pg_current_snapshot())::xid);
     -- Rows of one lane that a claim takes while there are others, and rows that are read at once.
     v_share CONSTANT integer := greatest(4, p_rows / 8);
     v_chunk integer := 2 * v_share;
@@ -169,7 +167,7 @@ BEGIN
                                     SELECT FROM {blocked} b
                                     WHERE b.destination = e.destination AND b.key = e.key) THEN 3
                                 WHEN e.lease_token IS NOT NULL
-                                    OR e.xmax <> '0' AND age(e.xmax) <= v_age THEN 2
+                                    OR e.xmax <> '0' THEN 2
                                 WHEN e.available_at > now()
                                     OR p_types IS NOT NULL AND e.event_type <> ALL (p_types) THEN 1
                                 ELSE 0
@@ -320,7 +318,7 @@ BEGIN
                 v_last := v_lane.seqs[v_count];
                 IF v_lane.state > 0 OR v_size > v_bytes THEN
                     -- The rows that can be taken, up to the first that can't. A row that a late settle or
-                    -- extension holds (its xmax is young) can't: nobody is waited for.
+                    -- extension holds (its xmax is set) can't: nobody is waited for.
                     SELECT array_agg(tid ORDER BY ord) FILTER (WHERE fits), sum(size) FILTER (WHERE fits),
                         max(seq) FILTER (WHERE fits), count(*)
                     INTO v_run, v_size, v_last, v_count
@@ -390,7 +388,7 @@ BEGIN
                 FROM (
                     SELECT e.ctid AS tid, e.seq, octet_length(e.payload) AS size,
                         e.available_at <= now() AND e.lease_token IS NULL
-                        AND (e.xmax = '0' OR age(e.xmax) > v_age)
+                        AND e.xmax = '0'
                         AND (p_types IS NULL OR e.event_type = ANY (p_types)) AS due
                     FROM {events} e
                     WHERE e.key IS NOT NULL AND e.khash >> 60 = v_long_k[i] >> 60
@@ -410,7 +408,7 @@ BEGIN
                         SELECT e.ctid AS tid, e.seq, octet_length(e.payload) AS size,
                             sum(octet_length(e.payload)) OVER w AS total,
                             bool_and(e.available_at <= now() AND e.lease_token IS NULL
-                                AND (e.xmax = '0' OR age(e.xmax) > v_age)
+                                AND e.xmax = '0'
                                 AND (p_types IS NULL OR e.event_type = ANY (p_types))) OVER w AS due
                         FROM unnest(v_run) AS u(tid)
                         JOIN {events} e ON e.ctid = u.tid
