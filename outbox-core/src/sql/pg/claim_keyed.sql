@@ -13,6 +13,10 @@
 -- A careful claim looks before it takes a guard, so that a relay for which there is nothing disturbs no
 -- other. It is for relays whose last claim found nothing: what it finds, it reads twice.
 --
+-- A row with an xmax may be locked by another session (by several, xmax is no transaction's number), so
+-- that it is locked without waiting, or left. One that was locked and then written by one transaction
+-- has that in both xmin and xmax, and is free.
+--
 -- One row more than the claimed ones is returned: shape -1, with the key that the next call starts
 -- after, and in attempts 1 where the next call should follow at once.
 CREATE FUNCTION {claim_keyed_v1}(
@@ -167,7 +171,7 @@ BEGIN
                                     SELECT FROM {blocked} b
                                     WHERE b.destination = e.destination AND b.key = e.key) THEN 3
                                 WHEN e.lease_token IS NOT NULL
-                                    OR e.xmax <> '0' THEN 2
+                                    OR e.xmax <> '0' AND e.xmax <> e.xmin THEN 2
                                 WHEN e.available_at > now()
                                     OR p_types IS NOT NULL AND e.event_type <> ALL (p_types) THEN 1
                                 ELSE 0
@@ -318,7 +322,7 @@ BEGIN
                 v_last := v_lane.seqs[v_count];
                 IF v_lane.state > 0 OR v_size > v_bytes THEN
                     -- The rows that can be taken, up to the first that can't. A row that a late settle or
-                    -- extension holds (its xmax is set) can't: nobody is waited for.
+                    -- extension holds (its xmax tells) can't: nobody is waited for.
                     SELECT array_agg(tid ORDER BY ord) FILTER (WHERE fits), sum(size) FILTER (WHERE fits),
                         max(seq) FILTER (WHERE fits), count(*)
                     INTO v_run, v_size, v_last, v_count
@@ -388,7 +392,7 @@ BEGIN
                 FROM (
                     SELECT e.ctid AS tid, e.seq, octet_length(e.payload) AS size,
                         e.available_at <= now() AND e.lease_token IS NULL
-                        AND e.xmax = '0'
+                        AND (e.xmax = '0' OR e.xmax = e.xmin)
                         AND (p_types IS NULL OR e.event_type = ANY (p_types)) AS due
                     FROM {events} e
                     WHERE e.key IS NOT NULL AND e.khash >> 60 = v_long_k[i] >> 60
@@ -408,7 +412,7 @@ BEGIN
                         SELECT e.ctid AS tid, e.seq, octet_length(e.payload) AS size,
                             sum(octet_length(e.payload)) OVER w AS total,
                             bool_and(e.available_at <= now() AND e.lease_token IS NULL
-                                AND e.xmax = '0'
+                                AND (e.xmax = '0' OR e.xmax = e.xmin)
                                 AND (p_types IS NULL OR e.event_type = ANY (p_types))) OVER w AS due
                         FROM unnest(v_run) AS u(tid)
                         JOIN {events} e ON e.ctid = u.tid
