@@ -117,13 +117,13 @@ mod plans {
         let start = "gen_random_uuid(), 1000000, 1000000, true";
         let (rung, seq) = (6, 0);
         let fresh = |notes| Step::Fresh { rung, seq, notes };
-        let (bare, after, rows) = (format!("{start}, 0"), String::new(), 100);
+        let (after, rows) = (String::new(), 100);
         let window = Step::FreshWindow { rung, rows, seq };
         let due = Step::DueWindow { rung, rows };
         let parked = Step::Parked { rung, after };
         let cases = [
-            (0, "fresh", fresh(true), bare.clone()),
-            (0, "fresh", fresh(false), bare),
+            (0, "fresh", fresh(true), format!("{start}, 0, NULL")),
+            (0, "fresh", fresh(false), format!("{start}, 0, ARRAY['d1']")),
             (0, "fresh", window, format!("{start}, 0, {filters}, 100")),
             (1, "due", due, format!("{start}, {filters}, 100")),
             (3, "parked", parked, format!("{start}, '', {filters}")),

@@ -183,9 +183,9 @@ impl<D: ClaimDriver> Run<'_, D> {
     }
 
     async fn fresh_from(&mut self, place: usize, start: Start) -> Result<usize, Error> {
-        let filtered = self.request.event_types.is_some()
-            || self.request.destinations != DestinationFilter::All;
-        if filtered || lock(self.state).wants_notes(start.sweep, self.stale) {
+        let chosen = self.request.event_types.is_some()
+            || matches!(self.request.destinations, DestinationFilter::Only(_));
+        if chosen || lock(self.state).wants_window(start.sweep) {
             return self.fresh_windows(limit(place), start).await;
         }
         let begun = (self.clock)();
@@ -217,7 +217,7 @@ impl<D: ClaimDriver> Run<'_, D> {
                 seq: from.seq,
             };
             let (taken, seen) = self.look_through(Shape::Fresh, rows, step).await?;
-            lock(self.state).parking = seen.parked > 0;
+            lock(self.state).parked(from.sweep, seen.parked, seen.rows);
             let now = (self.clock)();
             let cut = taken.rows() > 0 && taken.rows() < seen.free;
             let end = (seen.rows > 0).then_some(seen.last);

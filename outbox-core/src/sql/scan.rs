@@ -13,6 +13,10 @@ const RATION: u32 = 20;
 const LONGEST_REST: Duration = Duration::from_millis(250);
 /// How old the knowledge of shapes may become.
 const FRESHNESS: Duration = Duration::from_millis(20);
+/// Rows of held destinations are walked past where a window meets no more than one in so many, or a
+/// sweep, which meets those that were walked past.
+const SPARSE: usize = 8;
+const SPARSE_BELOW: usize = 2;
 /// Of how many claims is known where they began.
 const WALKS: usize = 64;
 
@@ -28,9 +32,9 @@ pub struct ScanState {
     pub parked_after: String,
     /// The destination and the hash of the key after which keyed rows are looked for.
     pub keyed_after: (String, i64),
-    /// The last window of fresh rows met some to park, or none was looked through since a destination
-    /// was held.
-    pub(super) parking: bool,
+    /// The last window of fresh rows met many to park, or none was looked through since a destination was
+    /// held.
+    parking: bool,
     /// The last claim's other rows left no room for the next keyed one.
     pub(super) keyed_first: bool,
     /// The last look at keyed rows brought nothing.
@@ -124,11 +128,19 @@ impl ScanState {
 
     /// Whether fresh rows are looked for by a statement that always brings [`Notes`](super::Notes):
     /// after a claim that brought nothing, so that the next one that brings nothing is a single
-    /// statement; and while a destination is held, since it parks rows: where the last one did, where
-    /// the knowledge of shapes is old (`stale`), and in sweeps, which would meet those rows each time.
+    /// statement; and while a destination is held or left out, since it parks rows: where the last one
+    /// parked many, and in sweeps, which would meet those rows each time.
     #[must_use]
-    pub const fn wants_notes(&self, sweep: bool, stale: bool) -> bool {
-        self.idle || self.held && (sweep || stale || self.parking)
+    pub const fn wants_window(&self, sweep: bool) -> bool {
+        let closed = self.held || !self.left_out.is_empty();
+        self.idle || closed && (sweep || self.parking)
+    }
+
+    /// Notes how many of a window's rows were parked, which is above the mark or a sweep.
+    pub(super) const fn parked(&mut self, sweep: bool, parked: usize, rows: usize) {
+        let sparse = if sweep { SPARSE_BELOW } else { SPARSE };
+        let many = parked.saturating_mul(sparse) > rows;
+        self.parking = many || self.parking && sweep;
     }
 
     /// Notes how many rows a claim brought in the end.

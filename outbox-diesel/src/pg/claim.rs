@@ -91,9 +91,11 @@ impl ClaimDriver for Driver {
                 values.push(Value::BigInt(Some(after.1)));
             }
         }
+        let [types, only, except] = sql::filters(request).map(texts);
         if !matches!(step, Step::Fresh { .. }) {
-            values.extend(sql::filters(request).map(texts));
+            values.extend([types, only]);
         }
+        values.push(except);
         if let Step::FreshWindow { rows, .. } | Step::DueWindow { rows, .. } = step {
             values.push(Value::BigInt(Some(*rows)));
         }

@@ -83,7 +83,10 @@ impl ClaimDriver for Driver {
             .bind(bytes)
             .bind(first);
         let statement = match step {
-            Step::Fresh { seq, .. } => start.bind(seq),
+            Step::Fresh { seq, .. } => {
+                let [_, _, except] = sql::filters(request);
+                start.bind(seq).bind(except)
+            }
             Step::FreshWindow { rows, seq, .. } => filtered(start.bind(seq), request).bind(rows),
             Step::DueWindow { rows, .. } => filtered(start, request).bind(rows),
             Step::Parked { after, .. } => filtered(start.bind(after), request),

@@ -13,8 +13,9 @@ use crate::sql::{LADDER, Sql, Step, TableNames};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ClaimSql {
-    /// Fresh rows without a filter. `$1` token, `$2` lease in µs, `$3` bytes, `$4` whether the first
-    /// row comes whatever its size, `$5` first `seq`. The last column is [`Notes`](crate::sql::Notes).
+    /// Fresh rows but for those of held and excluded destinations, which it walks past. `$1` token, `$2`
+    /// lease in µs, `$3` bytes, `$4` whether the first row comes whatever its size, `$5` first `seq`,
+    /// `$6` excluded destinations or null. The last column is [`Notes`](crate::sql::Notes).
     fresh: Vec<Sql>,
     /// As `fresh`, without notes: the last column is zero.
     fresh_alone: Vec<Sql>,
@@ -122,7 +123,8 @@ WHERE e.ctid = ANY (ARRAY(
             WHERE shape = 0 AND seq >= $5
               AND COALESCE(lease_until, '-infinity') <= now()
               AND COALESCE(destination, '') <> ALL (ARRAY(
-                  SELECT destination FROM {destinations} WHERE hold_until > now()))
+                  SELECT destination FROM {destinations} WHERE hold_until > now()
+                  UNION ALL SELECT unnest($6::text[])))
             ORDER BY seq
             LIMIT :rows
             FOR UPDATE SKIP LOCKED
@@ -136,7 +138,7 @@ RETURNING ",
 );
 
 const LARGE_FRESH: &str = "SELECT :columns, lease_until, :notes
-FROM {claim_fresh_v1}($1, $2, $3, $4, $5, :rows)";
+FROM {claim_fresh_v1}($1, $2, $3, $4, $5, $6, :rows)";
 
 pub(super) fn fresh_window() -> String {
     window("shape = 0 AND seq >= $5", "seq", 6)

@@ -34,9 +34,9 @@ pub(super) fn create() -> String {
     let functions = [
         Function {
             name: "claim_fresh_v1",
-            takes: "uuid, bigint, bigint, boolean, bigint, bigint",
+            takes: "uuid, bigint, bigint, boolean, bigint, text[], bigint",
             returns: event(),
-            body: claim(&FRESH.replace(", :notes", ""), "$6"),
+            body: claim(&FRESH.replace(", :notes", ""), "$7"),
         },
         Function {
             name: "claim_fresh_window_v1",
