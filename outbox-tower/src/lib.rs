@@ -19,6 +19,7 @@ pub mod route;
 pub mod sign;
 pub mod trace;
 
+mod admission;
 mod attempt;
 mod call;
 mod classify;
@@ -32,6 +33,7 @@ mod transport_service;
 
 pub use outbox_core;
 
+pub use admission::Admitted;
 pub use attempt::Attempt;
 pub use call::NotReady;
 pub use classify::{classify, kind_of};

@@ -3,13 +3,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use futures::channel::oneshot;
+use futures::future::{self, BoxFuture, Either};
 use outbox_core::Timer;
 use tower::BoxError;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::ResponseFuture;
-use super::slots::Slots;
+use super::Saturated;
+use super::slots::{Asked, Slot, Slots};
+use crate::admission::{Admission, Admitted};
 use crate::{Attempt, KeyOf};
 
 /// Limits the attempts per key that are in flight at once.
@@ -19,8 +22,8 @@ use crate::{Attempt, KeyOf};
 pub struct ConcurrencyLayer<K> {
     limit: usize,
     key_of: K,
-    pub(super) retry_after: Duration,
-    pub(super) wait: Option<(Duration, Arc<dyn Timer>)>,
+    retry_after: Duration,
+    wait: Option<(Duration, Arc<dyn Timer>)>,
     slots: Slots,
 }
 
@@ -95,7 +98,7 @@ where
 {
     type Response = S::Response;
     type Error = BoxError;
-    type Future = ResponseFuture<S, R>;
+    type Future = Admitted<S, R, Slot>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
@@ -109,6 +112,26 @@ where
             layer.wait.is_some(),
             Instant::now(),
         );
-        ResponseFuture::new(asked, layer, self.inner.clone(), request)
+        let refused = Saturated::new(layer.retry_after);
+        let admission = match (asked, &layer.wait) {
+            (Asked::Free(slot), _) => Admission::Granted(slot),
+            (Asked::Queued(place), Some((max_wait, timer))) => {
+                let timeout = timer.sleep(*max_wait);
+                Admission::Waits(Box::pin(queued(place, timeout, refused)))
+            }
+            _ => Admission::Refused(refused.into()),
+        };
+        Admitted::new(admission, self.inner.clone(), request)
+    }
+}
+
+async fn queued(
+    place: oneshot::Receiver<Slot>,
+    timeout: BoxFuture<'static, ()>,
+    refused: Saturated,
+) -> Result<Slot, BoxError> {
+    match future::select(place, timeout).await {
+        Either::Left((Ok(slot), _)) => Ok(slot),
+        _ => Err(refused.into()),
     }
 }

@@ -15,10 +15,9 @@
 //! `http::Request` it is free at the head of the response: put the layer around the `Delivery`.
 
 mod error;
-mod future;
 mod layer;
 mod slots;
 
 pub use error::Saturated;
-pub use future::ResponseFuture;
 pub use layer::{Concurrency, ConcurrencyLayer};
+pub use slots::Slot;

@@ -1,6 +1,7 @@
 //! Who holds a slot, and who waits for one.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -87,8 +88,8 @@ impl Slots {
     }
 }
 
-/// A slot; dropping it frees it.
-pub(super) struct Slot {
+/// A slot, held by the future of a call; dropping it frees it.
+pub struct Slot {
     slots: Slots,
     key: Arc<str>,
     held: bool,
@@ -101,6 +102,12 @@ impl Slot {
             key: Arc::clone(key),
             held: true,
         }
+    }
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot").finish_non_exhaustive()
     }
 }
 

@@ -1,15 +1,17 @@
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use outbox_core::Timer;
 use tower::BoxError;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use super::gauge::Gauge;
-use super::{Rate, ResponseFuture};
+use super::{Rate, RateLimited};
+use crate::admission::{Admission, Admitted};
 use crate::clock::Clock;
 use crate::{Attempt, KeyOf};
 
@@ -90,35 +92,58 @@ where
 {
     type Response = S::Response;
     type Error = BoxError;
-    type Future = ResponseFuture<S, R>;
+    type Future = Admitted<S, R, ()>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: R) -> Self::Future {
-        let inner = self.inner.clone();
-        let layer = &self.layer;
-        let key = layer.key_of.key(&request);
-        match (layer.gauge.take(&key), &layer.wait) {
-            (Ok(()), _) => {
-                drop(key);
-                ResponseFuture::calling(inner, request)
-            }
+        let admission = self.layer.admit(&request);
+        Admitted::new(admission, self.inner.clone(), request)
+    }
+}
+
+impl<K> RateLayer<K> {
+    fn admit<R>(&self, request: &R) -> Admission<()>
+    where
+        K: KeyOf<R>,
+    {
+        let key = self.key_of.key(request);
+        match (self.gauge.take(&key), &self.wait) {
+            (Ok(()), _) => Admission::Granted(()),
             (Err(wait), Some((max_wait, timer))) if wait <= *max_wait => {
-                let key = key.into_owned();
-                let until = timer.now() + *max_wait;
-                let gauge = Arc::clone(&layer.gauge);
-                ResponseFuture::waiting(
-                    gauge,
-                    key,
-                    until,
-                    Arc::clone(timer),
-                    wait,
-                    (inner, request),
-                )
+                let turn = Turn {
+                    gauge: Arc::clone(&self.gauge),
+                    until: timer.now() + *max_wait,
+                    key: key.into_owned(),
+                    timer: Arc::clone(timer),
+                };
+                let first = turn.timer.sleep(wait);
+                Admission::Waits(Box::pin(turn.comes(first)))
             }
-            (Err(wait), _) => ResponseFuture::refused(wait),
+            (Err(wait), _) => Admission::Refused(RateLimited::new(wait).into()),
         }
+    }
+}
+
+/// Waits for the rate to allow an attempt.
+struct Turn {
+    gauge: Arc<Gauge>,
+    key: String,
+    until: Instant,
+    timer: Arc<dyn Timer>,
+}
+
+impl Turn {
+    async fn comes(self, first: BoxFuture<'static, ()>) -> Result<(), BoxError> {
+        first.await;
+        while let Err(longer) = self.gauge.take(&self.key) {
+            if self.timer.now() + longer > self.until {
+                return Err(RateLimited::new(longer).into());
+            }
+            self.timer.sleep(longer).await;
+        }
+        Ok(())
     }
 }

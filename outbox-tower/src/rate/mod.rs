@@ -13,11 +13,9 @@
 //! passes, and a limited call fails as not attempted and says when to come back.
 
 mod error;
-mod future;
 mod gauge;
 mod layer;
 
 pub use error::RateLimited;
-pub use future::ResponseFuture;
 pub use gauge::Rate;
 pub use layer::{RateLayer, RateLimit};
