@@ -71,11 +71,39 @@ impl Settling<'_> {
         self.reasons.push(reason);
     }
 
-    /// Whether the batch only publishes: there is a quicker statement for it.
+    /// Whether the batch only publishes, each event once: there is a quicker statement for it.
     #[must_use]
     pub fn all_published(&self) -> bool {
         let published = Kind::Published as i16;
         self.kinds.iter().all(|kind| *kind == published)
+            && self.seqs.windows(2).all(|two| two[0] != two[1])
+    }
+
+    /// The tokens: one for all where they are the same, else one for each event.
+    #[must_use]
+    pub fn tokens(&self) -> &[Lease] {
+        let same = |two: &[Lease]| two[0].token == two[1].token;
+        let one = self.leases.windows(2).all(same);
+        &self.leases[..if one {
+            self.leases.len().min(1)
+        } else {
+            self.leases.len()
+        }]
+    }
+
+    /// The leases that a statement changed. One for published events tells them by their numbers, one
+    /// for any by their places.
+    #[must_use]
+    pub fn changed(&self, told: &[i64]) -> HashSet<Lease> {
+        if !self.all_published() {
+            return at_places(&self.leases, told);
+        }
+        let told: HashSet<i64> = told.iter().copied().collect();
+        let leases = self.leases.iter();
+        leases
+            .filter(|lease| told.contains(&lease.seq))
+            .copied()
+            .collect()
     }
 
     /// Whether rows go back among the due ones.
@@ -142,9 +170,10 @@ mod tests {
         let columns = Settling::new(&batch);
         assert_eq!(columns.seqs, [1, 2]);
         assert!(columns.all_published());
+        assert_eq!(columns.tokens(), [Lease::new(1, token)]);
         let statuses = answer(
             batch.iter().map(|settlement| settlement.lease),
-            &at_places(&columns.leases, &[1, 2, 3]),
+            &columns.changed(&[1, 2]),
             true,
             &HashMap::new(),
         );
@@ -152,5 +181,22 @@ mod tests {
             statuses,
             [LeaseStatus::Ours, LeaseStatus::Ours, LeaseStatus::Unknown]
         );
+    }
+
+    #[test]
+    fn an_event_under_two_leases_is_told_by_its_place() {
+        let leases = [
+            (7, LeaseToken::new()),
+            (7, LeaseToken::new()),
+            (8, LeaseToken::new()),
+        ]
+        .map(|(seq, token)| Lease::new(seq, token));
+        let batch = leases.map(|lease| Settlement::new(lease, Outcome::Published));
+        let columns = Settling::new(&batch);
+        assert!(!columns.all_published());
+        assert_eq!(columns.changed(&[3]), HashSet::from([leases[2]]));
+        let columns = Settling::new(&batch[1..]);
+        assert_eq!(columns.changed(&[8]), HashSet::from([leases[2]]));
+        assert_eq!(columns.tokens(), &leases[1..]);
     }
 }

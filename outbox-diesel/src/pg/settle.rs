@@ -25,12 +25,12 @@ impl PgStore {
         }
         let mut conn = self.connection().await?;
         let columns = Settling::new(batch);
-        let places = self.change(&mut conn, &columns).await?;
+        let changed = self.change(&mut conn, &columns).await?;
         self.scan().settled(columns.gives_back());
-        if places.len() == batch.len() {
+        if changed.len() == batch.len() {
             return Ok(vec![LeaseStatus::Ours; batch.len()]);
         }
-        let ours = at_places(&columns.leases, &places);
+        let ours = columns.changed(&changed);
         let leases = batch.iter().map(|settlement| settlement.lease);
         let held = self
             .held(&mut conn, "settle", leases.clone(), &ours)
@@ -38,29 +38,29 @@ impl PgStore {
         Ok(answer(leases, &ours, true, &held))
     }
 
-    /// The places that were changed.
+    /// What was changed, for [`Settling::changed`].
     async fn change(
         &self,
         conn: &mut AsyncPgConnection,
         columns: &Settling<'_>,
     ) -> Result<Vec<i64>, Error> {
-        let mut values = vec![
-            Value::BigInts(Some(&columns.seqs)),
-            Value::Uuids(Some(tokens(&columns.leases))),
-        ];
+        let mut values = vec![Value::BigInts(Some(&columns.seqs))];
         let mut sql = &self.sql.settle.published;
-        if !columns.all_published() {
+        if columns.all_published() {
+            values.push(Value::Uuids(Some(tokens(columns.tokens()))));
+        } else {
             sql = &self.sql.settle.mixed;
             let notes = columns.notes.iter().map(Option::as_deref).collect();
             values.extend([
+                Value::Uuids(Some(tokens(&columns.leases))),
                 Value::SmallInts(&columns.kinds),
                 Value::BigInts(Some(&columns.after)),
                 Value::Texts(Some(notes)),
                 Value::Texts(Some(columns.reasons.clone())),
             ]);
         }
-        let Numbers(places) = row(conn, "settle", sql, values).await?;
-        Ok(places)
+        let Numbers(changed) = row(conn, "settle", sql, values).await?;
+        Ok(changed)
     }
 
     pub(super) async fn extend_once(

@@ -29,16 +29,16 @@ impl PgStore {
         }
         let mut session = self.session("settle").await?;
         let columns = Settling::new(batch);
-        let places = self
+        let changed = self
             .change(&mut session, &columns)
             .await
             .map_err(|error| classify("settle", error))?;
         self.scan().settled(columns.gives_back());
-        if places.len() == batch.len() {
+        if changed.len() == batch.len() {
             session.end().await?;
             return Ok(vec![LeaseStatus::Ours; batch.len()]);
         }
-        let ours = at_places(&columns.leases, &places);
+        let ours = columns.changed(&changed);
         let leases = batch.iter().map(|settlement| settlement.lease);
         let held = self
             .held(&mut session, "settle", leases.clone(), &ours)
@@ -47,7 +47,7 @@ impl PgStore {
         Ok(answer(leases, &ours, true, &held))
     }
 
-    /// The places that were changed.
+    /// What was changed, for [`Settling::changed`].
     async fn change(
         &self,
         session: &mut Session,
@@ -59,9 +59,12 @@ impl PgStore {
         } else {
             &self.sql.settle.mixed
         };
-        let mut statement = query(sql).bind(&columns.seqs).bind(uuids(&columns.leases));
-        if !published {
+        let mut statement = query(sql).bind(&columns.seqs);
+        if published {
+            statement = statement.bind(uuids(columns.tokens()));
+        } else {
             statement = statement
+                .bind(uuids(&columns.leases))
                 .bind(&columns.kinds)
                 .bind(&columns.after)
                 .bind(&columns.notes)

@@ -4,12 +4,11 @@
 //! of [`EventRow`](crate::sql::EventRow), then `lease_until` (the database's now plus the lease),
 //! then one `bigint` more. A row whose `lease_until` is null is no event but a note on the claim.
 
-use super::functions::LARGE;
 use super::{event_columns, sql};
 use crate::sql::{LADDER, Sql, Step, TableNames};
 
-/// Statements that claim; those with a row limit come one for each rung of [`LADDER`]. Large ones call
-/// functions that hold the same statement.
+/// Statements that claim; those with a row limit come one for each rung of [`LADDER`]. They call
+/// functions that hold what is below.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ClaimSql {
@@ -42,35 +41,27 @@ pub struct ClaimSql {
 
 impl ClaimSql {
     pub(super) fn new(names: &TableNames) -> Self {
-        let ladder = |template: &str, large: &str| {
+        let ladder = |template: &str| {
             let fill = |rows: &u32| {
-                let template = if *rows < LARGE { template } else { large };
-                let text = template
-                    .replace(":columns", event_columns!())
-                    .replace(":rows", &rows.to_string())
-                    .replace(":notes", NOTES);
-                sql(names, &text)
+                let text = template.replace(":columns", event_columns!());
+                sql(names, &text.replace(":rows", &rows.to_string()))
             };
             LADDER.iter().map(fill).collect()
         };
-        let alone = |template: &str| template.replace(":notes", "0::bigint");
         Self {
-            fresh: ladder(FRESH, LARGE_FRESH),
-            fresh_alone: ladder(&alone(FRESH), &alone(LARGE_FRESH)),
+            fresh: ladder(&CALL_FRESH.replace(":notes", "(SELECT notes FROM {notes_v1}())")),
+            fresh_alone: ladder(&CALL_FRESH.replace(":notes", "0::bigint")),
             fresh_window: ladder(
-                &fresh_window(),
                 "SELECT * FROM {claim_fresh_window_v1}($1, $2, $3, $4, $5, $6, $7, $8, $9, :rows)",
             ),
             due_window: ladder(
-                &due_window(),
                 "SELECT * FROM {claim_due_window_v1}($1, $2, $3, $4, $5, $6, $7, $8, :rows)",
             ),
             parked: ladder(
-                PARKED,
                 "SELECT * FROM {claim_parked_v1}($1, $2, $3, $4, $5, $6, $7, $8, :rows)",
             ),
             keyed: sql(names, KEYED),
-            look: sql(names, &LOOK.replace(":notes", NOTES)),
+            look: sql(names, LOOK),
         }
     }
 
@@ -134,10 +125,10 @@ WHERE e.ctid = ANY (ARRAY(
     WHERE total <= $3 OR nth = 1 AND $4))
 RETURNING ",
     event_columns!(),
-    ", lease_until, :notes"
+    ", lease_until"
 );
 
-const LARGE_FRESH: &str = "SELECT :columns, lease_until, :notes
+const CALL_FRESH: &str = "SELECT :columns, lease_until, :notes
 FROM {claim_fresh_v1}($1, $2, $3, $4, $5, $6, :rows)";
 
 pub(super) fn fresh_window() -> String {
@@ -262,4 +253,4 @@ const KEYED: &str = concat!(
 FROM {claim_keyed_v1}($1, $2::bigint * interval '1 microsecond', $5, $3, $4, $6, $7, $8, $9, $10, $11)"
 );
 
-const LOOK: &str = "SELECT :notes, (SELECT last_value FROM {events_seq})";
+const LOOK: &str = "SELECT (SELECT notes FROM {notes_v1}()), (SELECT last_value FROM {events_seq})";

@@ -47,10 +47,10 @@ pub(super) const UNBLOCK: &str = "unblocked AS (
     DELETE FROM {blocked} AS b
     USING (SELECT DISTINCT destination, key FROM gone WHERE key IS NOT NULL) g
     WHERE b.destination = g.destination AND b.key = g.key
-      AND NOT EXISTS (
-          SELECT FROM {dead} d
-          WHERE d.destination = g.destination AND d.key = g.key
-            AND d.seq <> ALL (ARRAY(SELECT seq FROM gone)))
+      AND (SELECT 1 FROM {dead} d
+           WHERE d.destination = g.destination AND d.key = g.key
+             AND d.seq <> ALL (ARRAY(SELECT seq FROM gone))
+           LIMIT 1) IS NULL
 )";
 
 const LIST: &str = concat!(

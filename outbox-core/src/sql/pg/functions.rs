@@ -1,23 +1,44 @@
 //! Statements as functions, which bring settings of the planner along.
 //!
-//! A statement that reads many rows in the order of an index is cheaper by a scan of the table and a
-//! sort, as the planner sees it, where statistics lag behind the table, or where it doesn't know how many
-//! rows are asked for. Above some cost it has the plan compiled too, each time, for longer than the
-//! statement takes. A pooled connection carries no settings; a function does, for as long as it runs.
+//! A session keeps the plan of a prepared statement. One that was made while a table was small scans it;
+//! and goes on to scan it when it is large, until the server looks at the table again. Where statistics
+//! lag behind, or where the planner doesn't know how many rows are asked for, it takes a scan and a sort
+//! for cheaper than the index, and may have the plan compiled, each time, for longer than the statement
+//! takes. A pooled connection carries no settings; a function does, for as long as it runs.
+//!
+//! Such a call costs no more than the statement: it is planned once for each session, for any values.
+//! What joins the table with what the caller gave names the one by a correlated sub-select, since the
+//! planner is free to turn a join round and to read an index from end to end.
 
 use super::claim::{FRESH, NOTES, PARKED, due_window, fresh_window};
-use super::maintenance::STATS;
-use super::settle::RELEASE_CLAIM;
-
-/// Claims of so many rows or more are made by functions. For fewer, the limit leaves no choice.
-pub(super) const LARGE: u32 = 1_000;
+use super::dead_letters::UNBLOCK;
+use super::maintenance::{PRUNE_DEAD, PRUNE_DEDUP, PRUNE_DISCARDS, PRUNE_PUBLISHED, STATS};
+use super::settle::{EXTEND, HELD, RELEASE_CLAIM, mixed, published};
 
 /// A statement, and what it takes and returns.
-struct Function {
+pub(super) struct Function {
     name: &'static str,
     takes: &'static str,
     returns: String,
+    /// Statements of PL/pgSQL.
     body: String,
+}
+
+impl Function {
+    /// One that makes one statement.
+    pub(super) fn new(
+        name: &'static str,
+        takes: &'static str,
+        returns: impl Into<String>,
+        statement: &str,
+    ) -> Self {
+        Self {
+            name,
+            takes,
+            returns: returns.into(),
+            body: format!("RETURN QUERY\n{statement};"),
+        }
+    }
 }
 
 const EVENT: &str = "seq bigint, id uuid, event_type text, destination text, key text, \
@@ -25,53 +46,19 @@ const EVENT: &str = "seq bigint, id uuid, event_type text, destination text, key
     dedup_key text, created_at timestamptz, expires_at timestamptz, max_attempts integer, \
     attempts integer, replays integer, last_error text, lease_until timestamptz";
 
-/// Creates the functions.
+/// Creates the functions of a relay's store.
 pub(super) fn create() -> String {
-    let event = || EVENT.to_owned();
-    let noted = || format!("{EVENT}, note bigint");
-    let claim =
-        |template: &str, rows: &str| template.replace(":rows", rows).replace(":notes", NOTES);
-    let functions = [
-        Function {
-            name: "claim_fresh_v1",
-            takes: "uuid, bigint, bigint, boolean, bigint, text[], bigint",
-            returns: event(),
-            body: claim(&FRESH.replace(", :notes", ""), "$7"),
-        },
-        Function {
-            name: "claim_fresh_window_v1",
-            takes: "uuid, bigint, bigint, boolean, bigint, text[], text[], text[], bigint, bigint",
-            returns: noted(),
-            body: claim(&fresh_window(), "$10"),
-        },
-        Function {
-            name: "claim_due_window_v1",
-            takes: "uuid, bigint, bigint, boolean, text[], text[], text[], bigint, bigint",
-            returns: noted(),
-            body: claim(&due_window(), "$9"),
-        },
-        Function {
-            name: "claim_parked_v1",
-            takes: "uuid, bigint, bigint, boolean, text, text[], text[], text[], bigint",
-            returns: noted(),
-            body: claim(PARKED, "$9"),
-        },
-        Function {
-            name: "release_claim_v1",
-            takes: "uuid, text, bigint",
-            returns: "seq bigint".to_owned(),
-            body: RELEASE_CLAIM.to_owned(),
-        },
-        Function {
-            name: "stats_v1",
-            takes: "bigint",
-            returns: "pending bigint, claimed bigint, due bigint, parked bigint, oldest bigint, \
-                dead bigint, blocked bigint"
-                .to_owned(),
-            body: STATS.to_owned(),
-        },
-    ];
-    let texts = functions.iter().map(|function| {
+    let functions = claims().into_iter().chain(settles()).chain(upkeep());
+    texts(functions)
+}
+
+/// Creates the functions of receivers.
+pub(super) fn create_receiving() -> String {
+    texts(super::idempotency::functions())
+}
+
+fn texts(functions: impl IntoIterator<Item = Function>) -> String {
+    let texts = functions.into_iter().map(|function| {
         let Function {
             name,
             takes,
@@ -91,12 +78,101 @@ SET jit = off
 AS $function$
 #variable_conflict use_column
 BEGIN
-RETURN QUERY
-{body};
+{body}
 END
 $function$;
 "
         )
     });
     texts.collect::<Vec<_>>().join("\n")
+}
+
+fn claims() -> [Function; 5] {
+    let noted = || format!("{EVENT}, note bigint");
+    let claim =
+        |template: &str, rows: &str| template.replace(":rows", rows).replace(":notes", NOTES);
+    [
+        Function::new(
+            "claim_fresh_v1",
+            "uuid, bigint, bigint, boolean, bigint, text[], bigint",
+            EVENT,
+            &claim(FRESH, "$7"),
+        ),
+        Function::new(
+            "claim_fresh_window_v1",
+            "uuid, bigint, bigint, boolean, bigint, text[], text[], text[], bigint, bigint",
+            noted(),
+            &claim(&fresh_window(), "$10"),
+        ),
+        Function::new(
+            "claim_due_window_v1",
+            "uuid, bigint, bigint, boolean, text[], text[], text[], bigint, bigint",
+            noted(),
+            &claim(&due_window(), "$9"),
+        ),
+        Function::new(
+            "claim_parked_v1",
+            "uuid, bigint, bigint, boolean, text, text[], text[], text[], bigint",
+            noted(),
+            &claim(PARKED, "$9"),
+        ),
+        Function::new("notes_v1", "", "notes bigint", &format!("SELECT {NOTES}")),
+    ]
+}
+
+fn settles() -> Vec<Function> {
+    let mut functions = vec![
+        Function::new(
+            "extend_v1",
+            "bigint[], uuid[], bigint",
+            "places bigint[]",
+            EXTEND,
+        ),
+        Function::new("held_v1", "bigint[]", "seq bigint, held boolean", HELD),
+        Function::new(
+            "release_claim_v1",
+            "uuid, text, bigint",
+            "seq bigint",
+            RELEASE_CLAIM,
+        ),
+    ];
+    for (name, mixed_name, keep) in [
+        ("published_v1", "mixed_v1", false),
+        ("published_keep_v1", "mixed_keep_v1", true),
+    ] {
+        functions.push(Function {
+            name,
+            takes: "bigint[], uuid[]",
+            returns: "seqs bigint[]".to_owned(),
+            body: published(keep),
+        });
+        functions.push(Function::new(
+            mixed_name,
+            "bigint[], uuid[], smallint[], bigint[], text[], text[]",
+            "places bigint[]",
+            &mixed(keep),
+        ));
+    }
+    functions
+}
+
+fn upkeep() -> Vec<Function> {
+    let mut functions = vec![Function::new(
+        "stats_v1",
+        "bigint",
+        "pending bigint, claimed bigint, due bigint, parked bigint, oldest bigint, dead bigint, \
+            blocked bigint",
+        STATS,
+    )];
+    let prunes = [
+        ("prune_published_v1", PRUNE_PUBLISHED.to_owned()),
+        ("prune_discards_v1", PRUNE_DISCARDS.to_owned()),
+        ("prune_dead_v1", PRUNE_DEAD.replace(":unblock", UNBLOCK)),
+        ("prune_dedup_v1", PRUNE_DEDUP.to_owned()),
+    ];
+    for (name, statement) in prunes {
+        let function = Function::new(name, "bigint, bigint", "pruned bigint", &statement);
+        functions.push(function);
+    }
+    functions
 }

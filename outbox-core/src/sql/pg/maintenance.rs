@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::dead_letters::UNBLOCK;
 use super::{Statements, count, sql};
 use crate::sql::session::only;
 use crate::sql::stats::each_up_to;
@@ -16,13 +15,13 @@ pub(super) struct MaintenanceSql {
     /// µs or null, dead, blocked keys. Claimed, due and parked are counted among the first `$1` rows
     /// of each shape.
     stats: Sql,
-    /// `$1` µs since the publication, `$2` most rows.
+    /// `$1` µs since the publication, `$2` most rows. One row: how many.
     prune_published: Sql,
     /// The records of discarded letters, as `prune_published`.
     prune_discards: Sql,
-    /// `$1` µs since the death, `$2` most rows. One row: how many.
+    /// As `prune_published`, since the death.
     prune_dead: Sql,
-    /// `$1` µs since the enqueue, `$2` most rows.
+    /// As `prune_published`, since the enqueue.
     prune_dedup: Sql,
 }
 
@@ -30,10 +29,10 @@ impl MaintenanceSql {
     pub(super) fn new(names: &TableNames) -> Self {
         Self {
             stats: sql(names, "SELECT * FROM {stats_v1}($1)"),
-            prune_published: sql(names, PRUNE_PUBLISHED),
-            prune_discards: sql(names, PRUNE_DISCARDS),
-            prune_dead: sql(names, &PRUNE_DEAD.replace(":unblock", UNBLOCK)),
-            prune_dedup: sql(names, PRUNE_DEDUP),
+            prune_published: sql(names, "SELECT * FROM {prune_published_v1}($1, $2)"),
+            prune_discards: sql(names, "SELECT * FROM {prune_discards_v1}($1, $2)"),
+            prune_dead: sql(names, "SELECT * FROM {prune_dead_v1}($1, $2)"),
+            prune_dedup: sql(names, "SELECT * FROM {prune_dedup_v1}($1, $2)"),
         }
     }
 }
@@ -84,25 +83,33 @@ SELECT (SELECT count(*) FROM (SELECT FROM {events} LIMIT $1) p),
     (SELECT count(*) FROM (SELECT FROM {blocked} LIMIT $1) b)
 FROM counted";
 
-const PRUNE_PUBLISHED: &str = "DELETE FROM {published}
-WHERE seq = ANY (ARRAY(
-    SELECT seq FROM {published}
-    WHERE published_at <= now() - $1::bigint * interval '1 microsecond'
-    ORDER BY published_at, seq
-    LIMIT $2
-    FOR UPDATE SKIP LOCKED))";
+pub(super) const PRUNE_PUBLISHED: &str = "WITH gone AS (
+    DELETE FROM {published}
+    WHERE seq = ANY (ARRAY(
+        SELECT seq FROM {published}
+        WHERE published_at <= now() - $1 * interval '1 microsecond'
+        ORDER BY published_at, seq
+        LIMIT $2
+        FOR UPDATE SKIP LOCKED))
+    RETURNING 1
+)
+SELECT count(*) FROM gone";
 
-const PRUNE_DISCARDS: &str = "DELETE FROM {discards}
-WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM {discards}
-    WHERE discarded_at <= now() - $1::bigint * interval '1 microsecond'
-    ORDER BY discarded_at
-    LIMIT $2
-    FOR UPDATE SKIP LOCKED))";
+pub(super) const PRUNE_DISCARDS: &str = "WITH gone AS (
+    DELETE FROM {discards}
+    WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM {discards}
+        WHERE discarded_at <= now() - $1 * interval '1 microsecond'
+        ORDER BY discarded_at
+        LIMIT $2
+        FOR UPDATE SKIP LOCKED))
+    RETURNING 1
+)
+SELECT count(*) FROM gone";
 
-const PRUNE_DEAD: &str = "WITH picked AS MATERIALIZED (
+pub(super) const PRUNE_DEAD: &str = "WITH picked AS MATERIALIZED (
     SELECT seq FROM {dead}
-    WHERE dead_at <= now() - $1::bigint * interval '1 microsecond'
+    WHERE dead_at <= now() - $1 * interval '1 microsecond'
     ORDER BY dead_at, seq
     LIMIT $2
     FOR UPDATE SKIP LOCKED
@@ -112,15 +119,19 @@ const PRUNE_DEAD: &str = "WITH picked AS MATERIALIZED (
 ), :unblock
 SELECT count(*) FROM gone";
 
-const PRUNE_DEDUP: &str = "DELETE FROM {dedup}
-WHERE dedup_key = ANY (ARRAY(
-    SELECT k.dedup_key FROM {dedup} k
-    WHERE k.created_at <= now() - $1::bigint * interval '1 microsecond'
-      AND NOT EXISTS (SELECT FROM {events} e WHERE e.id = k.id)
-      AND NOT EXISTS (SELECT FROM {dead} d WHERE d.id = k.id)
-    ORDER BY k.created_at
-    LIMIT $2
-    FOR UPDATE OF k SKIP LOCKED))";
+pub(super) const PRUNE_DEDUP: &str = "WITH gone AS (
+    DELETE FROM {dedup}
+    WHERE dedup_key = ANY (ARRAY(
+        SELECT k.dedup_key FROM {dedup} k
+        WHERE k.created_at <= now() - $1 * interval '1 microsecond'
+          AND (SELECT 1 FROM {events} e WHERE e.id = k.id) IS NULL
+          AND (SELECT 1 FROM {dead} d WHERE d.id = k.id LIMIT 1) IS NULL
+        ORDER BY k.created_at
+        LIMIT $2
+        FOR UPDATE OF k SKIP LOCKED))
+    RETURNING 1
+)
+SELECT count(*) FROM gone";
 
 /// The state of the store.
 ///
@@ -156,11 +167,11 @@ pub async fn prune<S: Session>(
     let sql = &sql.maintenance;
     match table {
         Pruning::Published => {
-            let pruned = session.execute(&sql.prune_published, &values).await?;
-            session.execute(&sql.prune_discards, &values).await?;
+            let pruned = count(session, &sql.prune_published, &values).await?;
+            count(session, &sql.prune_discards, &values).await?;
             Ok(pruned)
         }
         Pruning::Dead => count(session, &sql.prune_dead, &values).await,
-        Pruning::Dedup => session.execute(&sql.prune_dedup, &values).await,
+        Pruning::Dedup => count(session, &sql.prune_dedup, &values).await,
     }
 }

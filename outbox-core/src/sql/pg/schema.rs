@@ -50,13 +50,13 @@ fn steps() -> [(i32, &'static str, String); 2] {
         include_str!("claim_keyed.sql"),
         &functions::create(),
     ];
+    let receiving = [
+        include_str!("0002_receiving.sql"),
+        &functions::create_receiving(),
+    ];
     [
         (1, "outbox", outbox.join("\n")),
-        (
-            2,
-            "receiving",
-            include_str!("0002_receiving.sql").to_owned(),
-        ),
+        (2, "receiving", receiving.join("\n")),
     ]
 }
 

@@ -8,10 +8,11 @@ use crate::sql::{Sql, TableNames};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SettleSql {
-    /// Rows that are all published. `$1` seqs, `$2` tokens. One row: the places changed, or null.
+    /// Rows that are all published. `$1` seqs, ascending, each once; `$2` their tokens, or the only
+    /// one. One row: the seqs changed, or null.
     pub published: Sql,
-    /// Any outcomes. `$1` seqs, `$2` tokens, `$3` kinds, `$4` µs, `$5` notes, `$6` reasons: the
-    /// columns of [`Settling`](crate::sql::Settling). One row: the places changed, or null.
+    /// Any outcomes. `$1` seqs, ascending, `$2` tokens, `$3` kinds, `$4` µs, `$5` notes, `$6` reasons:
+    /// the columns of [`Settling`](crate::sql::Settling). One row: the places changed, or null.
     pub mixed: Sql,
     /// `$1` seqs, `$2` tokens, `$3` µs. One row: the places changed, or null.
     pub extend: Sql,
@@ -25,33 +26,56 @@ pub struct SettleSql {
 
 impl SettleSql {
     pub(super) fn new(names: &TableNames, retention: Retention) -> Self {
-        let keep = retention == Retention::Keep;
-        let history = if keep { HISTORY } else { "" };
-        let columns = if keep {
-            "e.*, i.place, 0 AS kind"
-        } else {
-            "i.place"
+        let [published, mixed] = match retention {
+            Retention::Keep => ["published_keep_v1", "mixed_keep_v1"],
+            _ => ["published_v1", "mixed_v1"],
         };
-        let published = PUBLISHED
-            .replace(":columns", columns)
-            .replace(":history", history);
         Self {
-            published: sql(names, &published),
-            mixed: sql(names, &MIXED.replace(":history", history)),
-            extend: sql(names, EXTEND),
-            held: sql(names, HELD),
+            published: sql(names, &format!("SELECT seqs FROM {{{published}}}($1, $2)")),
+            mixed: sql(
+                names,
+                &format!("SELECT places FROM {{{mixed}}}($1, $2, $3, $4, $5, $6)"),
+            ),
+            extend: sql(names, "SELECT places FROM {extend_v1}($1, $2, $3)"),
+            held: sql(names, "SELECT seq, held FROM {held_v1}($1)"),
             release_claim: sql(names, "SELECT FROM {release_claim_v1}($1, $2, $3)"),
         }
     }
 }
 
-const PUBLISHED: &str = "WITH gone AS (
+/// With one token for all, which is the usual case, the statement does without looking up that of each
+/// row. The index gives rows by `seq`, so that they are locked in that order.
+pub(super) fn published(keep: bool) -> String {
+    let delete = |token: &str| {
+        let columns = if keep { "e.*, 0 AS kind" } else { "e.seq" };
+        DELETE
+            .replace(":token", token)
+            .replace(":columns", columns)
+            .replace(":history", if keep { HISTORY } else { "" })
+    };
+    format!(
+        "IF cardinality($2) = 1 THEN
+    DECLARE v_token CONSTANT uuid := $2[1];
+    BEGIN
+    RETURN QUERY
+{one};
+    END;
+ELSE
+    RETURN QUERY
+{each};
+END IF;",
+        one = delete("v_token"),
+        // A parameter that is an array would be copied for each row.
+        each = delete("(ARRAY(SELECT unnest($2)))[width_bucket(e.seq, ARRAY(SELECT unnest($1)))]"),
+    )
+}
+
+const DELETE: &str = "WITH gone AS (
     DELETE FROM {events} AS e
-    USING unnest($1::bigint[], $2::uuid[]) WITH ORDINALITY AS i(seq, token, place)
-    WHERE e.seq = i.seq AND e.lease_token = i.token
+    WHERE e.seq = ANY ($1) AND e.lease_token = :token
     RETURNING :columns
 ):history
-SELECT array_agg(place) FROM gone";
+SELECT array_agg(seq) FROM gone";
 
 const HISTORY: &str = ", history AS (
     INSERT INTO {published} (seq, id, created_at, published_at, attempts, replays, event_type,
@@ -62,13 +86,20 @@ const HISTORY: &str = ", history AS (
     FROM gone WHERE kind = 0
 )";
 
+/// Rows are locked in the order of the input, which is that of `seq`.
+pub(super) fn mixed(keep: bool) -> String {
+    MIXED.replace(":history", if keep { HISTORY } else { "" })
+}
+
 const MIXED: &str = "WITH mine AS MATERIALIZED (
-    SELECT e.ctid AS tid, i.place, i.kind, i.after, i.note, i.reason
-    FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::bigint[], $5::text[], $6::text[])
+    SELECT e.tid, i.place, i.kind, i.after, i.note, i.reason
+    FROM unnest($1, $2, $3, $4, $5, $6)
         WITH ORDINALITY AS i(seq, token, kind, after, note, reason, place)
-    JOIN {events} e ON e.seq = i.seq AND e.lease_token = i.token
-    ORDER BY e.seq
-    FOR UPDATE OF e
+    CROSS JOIN LATERAL (
+        SELECT ctid AS tid FROM {events}
+        WHERE seq = i.seq AND lease_token = i.token
+        FOR UPDATE
+    ) e
 ), again AS (
     UPDATE {events} AS e
     SET shape = CASE
@@ -108,23 +139,28 @@ SELECT array_agg(place) FROM mine";
 /// The ended lease of an event with a key is not extended. Whether it has ended is judged when the row
 /// is locked: meanwhile a claim may have found so and begun another run of the key. Such a claim locks
 /// the rows whose lease had ended, so that it comes either before or after this.
-const EXTEND: &str = "WITH locked AS MATERIALIZED (
-    SELECT e.ctid AS tid, i.place, e.key IS NULL AS alone, e.lease_until
-    FROM unnest($1::bigint[], $2::uuid[]) WITH ORDINALITY AS i(seq, token, place)
-    JOIN {events} e ON e.seq = i.seq AND e.lease_token = i.token
-    ORDER BY e.seq
-    FOR UPDATE OF e
+pub(super) const EXTEND: &str = "WITH locked AS MATERIALIZED (
+    SELECT e.tid, i.place, e.alone, e.lease_until
+    FROM (
+        SELECT * FROM unnest($1, $2) WITH ORDINALITY AS u(seq, token, place)
+        ORDER BY u.seq OFFSET 0
+    ) i
+    CROSS JOIN LATERAL (
+        SELECT ctid AS tid, key IS NULL AS alone, lease_until FROM {events}
+        WHERE seq = i.seq AND lease_token = i.token
+        FOR UPDATE
+    ) e
 ), mine AS MATERIALIZED (
     SELECT tid, place FROM locked WHERE alone OR lease_until > clock_timestamp()
 ), extended AS (
     UPDATE {events} AS e
-    SET lease_until = now() + $3::bigint * interval '1 microsecond'
+    SET lease_until = now() + $3 * interval '1 microsecond'
     WHERE e.ctid = ANY (ARRAY(SELECT tid FROM mine))
 )
 SELECT array_agg(place) FROM mine";
 
-const HELD: &str =
-    "SELECT seq, lease_token IS NOT NULL FROM {events} WHERE seq = ANY ($1::bigint[])";
+pub(super) const HELD: &str =
+    "SELECT seq, lease_token IS NOT NULL FROM {events} WHERE seq = ANY ($1)";
 
 pub(super) const RELEASE_CLAIM: &str = "WITH near AS MATERIALIZED (
     (SELECT ctid AS tid, lease_token FROM {events} WHERE shape = 0
