@@ -33,6 +33,8 @@ struct Table {
     late: Option<i64>,
     /// Where each walk through keys ends, which finds no run and does not come round.
     walks: Vec<i64>,
+    /// Rows of keys with a run each.
+    runs: i64,
 }
 
 impl Table {
@@ -50,7 +52,7 @@ impl Table {
     fn notes(&self) -> i64 {
         let bit = |set: bool, value| if set { value } else { 0 };
         bit(!self.due.is_empty(), 1)
-            + bit(!self.walks.is_empty(), 2)
+            + bit(!self.walks.is_empty() || self.runs > 0, 2)
             + bit(self.parked > 0, 4)
             + 16 * self.next_due
     }
@@ -116,6 +118,11 @@ impl ClaimDriver for Table {
                 ("due window", seqs, Some(note))
             }
             Step::Parked { .. } => ("parked", Vec::new(), None),
+            Step::Keyed { rows, .. } if self.runs > 0 => {
+                let most = i64::try_from(rows).unwrap().min(self.runs);
+                self.runs -= most;
+                ("keyed", (0..most).collect(), None)
+            }
             Step::Keyed { .. } => {
                 let to = self.walks.first().copied();
                 self.walks.rotate_left(usize::from(to.is_some()));
@@ -264,6 +271,34 @@ fn claims_that_find_no_run_say_that_there_is_more_until_they_have_seen_each_key(
             [true, true, true, true, false]
         ]
         .concat()
+    );
+}
+
+#[test]
+fn fresh_rows_are_asked_for_now_and_then_while_keys_fill_the_claims() {
+    let mut table = Table {
+        runs: 100_000,
+        ..Table::default()
+    };
+    let state = Mutex::default();
+    make(&mut table, &state, &request(100));
+    let mut asked = 0;
+    for _ in 0..100 {
+        let begun = NOW.get();
+        let (claim, statements) = make(&mut table, &state, &request(100));
+        // A claim takes a millisecond in all.
+        NOW.set(begun + Duration::from_millis(1));
+        assert_eq!(claim.events.len() + claim.undecodable.len(), 100);
+        asked += statements.iter().filter(|name| **name == "fresh").count();
+    }
+    assert!((10..=50).contains(&asked), "{asked}");
+    table.runs = 0;
+    table.fresh = Table::of(1, |_| false).fresh;
+    let (claim, statements) = make(&mut table, &state, &request(100));
+    let came = claim.events.len() + claim.undecodable.len();
+    assert_eq!(
+        came, 1,
+        "at once where there is nothing else: {statements:?}"
     );
 }
 

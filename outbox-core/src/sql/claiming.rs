@@ -113,6 +113,10 @@ impl<D: ClaimDriver> Run<'_, D> {
             state.shares(rows, now)
         };
         self.share_out(shares).await?;
+        if self.taken() == 0 && !self.asked.contains(Shape::Fresh) {
+            let fresh = Shapes::default().with(Shape::Fresh, true);
+            self.share_out(Shares::new(rows, fresh, 0)).await?;
+        }
         if self.needs_look(rows) {
             self.look().await?;
         }

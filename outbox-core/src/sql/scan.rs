@@ -11,6 +11,8 @@ use crate::LeaseToken;
 /// rows twice as long each time, since they come free with what claims leave out.
 const RATION: u32 = 20;
 const LONGEST_REST: Duration = Duration::from_millis(250);
+/// The same of fresh rows, which producers are about to add.
+const LONGEST_REST_OF_FRESH: Duration = Duration::from_millis(5);
 /// How old the knowledge of shapes may become.
 const FRESHNESS: Duration = Duration::from_millis(20);
 /// Rows of held destinations are walked past where a window meets no more than one in so many, or a
@@ -173,10 +175,12 @@ impl ScanState {
                 0
             };
         }
-        let rest = rest.min(LONGEST_REST);
-        self.resting[shape as usize] = (rows == 0 && shape != Shape::Fresh)
-            .then(|| now.checked_add(rest))
-            .flatten();
+        let longest = match shape {
+            Shape::Fresh => LONGEST_REST_OF_FRESH,
+            _ => LONGEST_REST,
+        };
+        let until = now.checked_add(rest.min(longest));
+        self.resting[shape as usize] = until.filter(|_| rows == 0);
     }
 
     /// Notes which shapes have rows.
