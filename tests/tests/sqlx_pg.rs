@@ -208,6 +208,36 @@ mod claims {
         assert_eq!(guarded(&store, true).await, (20, 1));
     }
 
+    /// A relay that takes it for nothing would stop while events are due.
+    #[tokio::test]
+    async fn of_keys_that_another_claim_guards_say_that_there_is_more() {
+        let store = store().await;
+        let mut conn = store.pool().acquire().await.expect("acquired");
+        let event = event().key("k");
+        store.enqueue(&mut conn, event).await.expect("enqueued");
+        drop(conn);
+        let mut other = store.pool().begin().await.expect("begun");
+        sqlx::query(
+            "SELECT pg_advisory_xact_lock(
+                 'outbox_events'::regclass::oid::bigint::bit(32)::integer, stripe)
+             FROM generate_series(-8, 7) stripe",
+        )
+        .execute(&mut *other)
+        .await
+        .expect("guarded");
+        // From the second one on, they look before they lock.
+        for _ in 0..3 {
+            let claim = store.claim(&request(10)).await.expect("claimed");
+            assert_eq!(claim.events.len(), 0);
+            assert_eq!(claim.next_due, Some(Duration::ZERO));
+        }
+        other.commit().await.expect("committed");
+        let claim = store.claim(&request(10)).await.expect("claimed");
+        assert_eq!(claim.events.len(), 1);
+        let claim = store.claim(&request(10)).await.expect("claimed");
+        assert_eq!((claim.events.len(), claim.next_due), (0, None));
+    }
+
     #[tokio::test]
     async fn of_a_short_key_hold_it_behind_many_late_commits() {
         let store = store().await;

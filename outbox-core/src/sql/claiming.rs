@@ -324,6 +324,8 @@ impl<D: ClaimDriver> Run<'_, D> {
             };
             let mut taken = self.take(&step).await?;
             let mut unfinished = taken.unfinished;
+            // Not worth another look at once: what others have guarded, they claim.
+            self.unfinished |= taken.refused;
             if let Some(next) = taken.next_key.take() {
                 let mut state = lock(self.state);
                 state.keyed_after.clone_from(&next);

@@ -82,6 +82,8 @@ pub struct Taken {
     /// The destination at which a walk through parked ones stopped.
     pub(super) next_parked: Option<String>,
     pub(super) unfinished: bool,
+    /// Other claims kept this one off keys.
+    pub(super) refused: bool,
 }
 
 /// What a statement with a window looked at.
@@ -144,7 +146,8 @@ impl Taken {
             self.next_parked = Some(row.destination);
         } else if step.is_keyed() {
             self.next_key = Some((row.destination, row.seq));
-            self.unfinished = row.attempts > 0;
+            self.unfinished = row.attempts & 1 > 0;
+            self.refused = row.attempts & 2 > 0;
         } else {
             self.notes = Some(Notes::new(extra));
             self.seen = Some(Seen {

@@ -1,18 +1,21 @@
 //! Claiming and settling through a store until nothing is left.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use outbox_core::{ClaimRequest, Claimed, LeaseStatus, OutboxStore, Outcome, Settlement};
+use tokio::sync::Notify;
 
 use crate::check::{Entry, Ticks};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
-/// How long a relay waits after an empty claim.
+/// How long a relay waits after an empty claim; after each more in a row five times as long, up to the
+/// poll interval.
 pub(crate) const WAIT: Duration = Duration::from_millis(5);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// How to drain.
 #[derive(Clone, Copy)]
@@ -47,6 +50,9 @@ pub(crate) struct Progress {
     pub(crate) plan: Plan,
     pub(crate) ticks: Ticks,
     left: AtomicI64,
+    /// When the last batch was settled.
+    end: OnceLock<Instant>,
+    done: Notify,
 }
 
 impl Progress {
@@ -59,6 +65,18 @@ impl Progress {
         let counted = batch.iter().filter(|entry| self.plan.all || entry.key > 0);
         let counted = i64::try_from(counted.count()).expect("few");
         self.left.fetch_sub(counted, Ordering::SeqCst);
+        if self.is_done() {
+            self.end.get_or_init(Instant::now);
+            self.done.notify_waiters();
+        }
+    }
+
+    /// Waits, though not beyond the end of the drain.
+    pub(crate) async fn wait(&self, long: Duration) {
+        let done = std::pin::pin!(self.done.notified());
+        if !self.is_done() {
+            let _ = tokio::time::timeout(long, done).await;
+        }
     }
 }
 
@@ -71,6 +89,8 @@ where
         plan,
         ticks: Ticks::default(),
         left: AtomicI64::new(plan.events.into()),
+        end: OnceLock::new(),
+        done: Notify::new(),
     });
     let begun = Instant::now();
     let tasks: Vec<_> = (0..plan.workers)
@@ -80,8 +100,9 @@ where
     for done in join_all(tasks).await {
         log.extend(done.expect("a worker"));
     }
+    let end = progress.end.get().expect("done");
     Drained {
-        took: begun.elapsed(),
+        took: end.duration_since(begun),
         log,
     }
 }
@@ -97,13 +118,16 @@ pub(crate) async fn by_store<S: OutboxStore + 'static>(
 async fn one<S: OutboxStore>(store: S, progress: Arc<Progress>) -> Vec<Entry> {
     let rows = NonZeroU32::new(progress.plan.batch).expect("rows");
     let mut log = Vec::new();
+    let mut wait = WAIT;
     while !progress.is_done() {
         let claim = store.claim(&ClaimRequest::new(rows, LEASE)).await;
         let events = claim.expect("claimed").events;
         if events.is_empty() {
-            tokio::time::sleep(WAIT).await;
+            progress.wait(wait).await;
+            wait = (wait * 5).min(LONGEST_WAIT);
             continue;
         }
+        wait = WAIT;
         let claimed = progress.ticks.next();
         let published = published(&events);
         let settled = progress.ticks.next();

@@ -31,9 +31,10 @@ pub struct ClaimSql {
     /// found no row: its `destination` is `$5` of the next claim.
     parked: Vec<Sql>,
     /// Runs of keys. `$1` to `$4` as `fresh`, `$5` most rows, `$6` destination and `$7` hash of the
-    /// key to start after, `$8` to `$10` the filters, `$11` whether it looks before it locks. The last column is 1 where a dead event blocks
-    /// its key. The note: `destination` and `seq` are `$6` and `$7` of the next claim, which should
-    /// follow at once where `attempts` is 1.
+    /// key to start after, `$8` to `$10` the filters, `$11` whether it looks before it locks. The last
+    /// column is 1 where a dead event blocks its key. The note: `destination` and `seq` are `$6` and `$7`
+    /// of the next claim, which should follow at once where `attempts` is odd; 2 is added where other
+    /// claims kept this one off keys.
     keyed: Sql,
     /// No claim: [`Notes`](crate::sql::Notes), then the last `seq` that was given out.
     pub look: Sql,

@@ -18,7 +18,8 @@
 -- has that in both xmin and xmax, and is free.
 --
 -- One row more than the claimed ones is returned: shape -1, with the key that the next call starts
--- after, and in attempts 1 where the next call should follow at once.
+-- after, and in attempts 1 where the next call should follow at once, plus 2 where others guarded a stripe
+-- with rows.
 CREATE FUNCTION {claim_keyed_v1}(
     p_token uuid, p_lease interval, p_rows integer, p_bytes bigint, p_first boolean,
     p_destination text, p_khash bigint,
@@ -61,6 +62,7 @@ DECLARE
     v_budget integer := greatest(6000, 8 * p_rows);
     v_search integer := 100000;
     v_unfinished boolean := false;
+    v_refused boolean := false;
     v_seen integer;
     v_long boolean;
     v_closed boolean;
@@ -137,6 +139,7 @@ BEGIN
               AND pg_try_advisory_xact_lock(v_class, (v_hi + 1)::integer) LOOP
             v_hi := v_hi + 1;
         END LOOP;
+        v_refused := v_refused OR v_guarded AND v_hi < v_lo;
         v_stripes := least(v_stripes * 4, 16);
 
         v_top := NULL;
@@ -231,6 +234,7 @@ BEGIN
                     v_lo := v_k >> 60;
                     v_hi := v_lo;
                     v_full := pg_try_advisory_xact_lock(v_class, v_lo::integer);
+                    v_refused := v_refused OR NOT v_full;
                     v_d := v_before_d;
                     v_k := v_before_k;
                     IF v_k >> 60 < v_lo THEN
@@ -317,7 +321,10 @@ BEGIN
                 IF v_count = v_n - 1 THEN
                     v_size := v_size - v_lane.sizes[v_n];
                 ELSIF v_count < v_n THEN
-                    SELECT sum(size) INTO v_size FROM unnest(v_lane.sizes[1:v_count]) AS size;
+                    v_size := 0;
+                    FOR i IN 1 .. v_count LOOP
+                        v_size := v_size + v_lane.sizes[i];
+                    END LOOP;
                 END IF;
                 v_last := v_lane.seqs[v_count];
                 IF v_lane.state > 0 OR v_size > v_bytes THEN
@@ -494,7 +501,7 @@ BEGIN
     v_note.seq := v_k;
     v_note.destination := v_d;
     v_note.shape := -1;
-    v_note.attempts := (v_unfinished OR v_budget <= 0)::integer;
+    v_note.attempts := (v_unfinished OR v_budget <= 0)::integer + v_refused::integer * 2;
     RETURN NEXT v_note;
 END
 $claim_keyed$;
