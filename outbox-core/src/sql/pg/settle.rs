@@ -20,7 +20,8 @@ pub struct SettleSql {
     pub held: Sql,
     /// Gives back what the claim with token `$1` took, near the front of each shape; of keyed rows
     /// after the destination `$2` and the hash of the key `$3`, where it began to look for them, and of
-    /// those before, which a walk that goes round comes to. One row for each.
+    /// those before, which a walk that goes round comes to. One row for each. Lease expiry returns what it
+    /// misses: for one, what lies behind 20,000 keyed rows that the claim's filters passed over.
     pub release_claim: Sql,
 }
 
