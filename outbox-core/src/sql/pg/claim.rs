@@ -92,12 +92,12 @@ pub(super) const NOTES: &str = "(
         + ((SELECT 1 FROM {events} WHERE shape = 3
              ORDER BY destination, seq LIMIT 1) IS NOT NULL)::integer * 4
         + EXISTS (SELECT FROM {destinations} WHERE hold_until > now())::integer * 8
-        + COALESCE(greatest(1, (extract(epoch FROM least(
+        + COALESCE(1 + (extract(epoch FROM least(
             (SELECT min(available_at) FROM {events} WHERE shape = 1 AND available_at > now()),
             (SELECT min(available_at) FROM {events} WHERE shape = 4 AND available_at > now()),
             (SELECT min(hold_until) FROM {destinations}
              WHERE hold_until > now() AND hold_until < 'infinity')
-          ) - now()) * 1000000)::bigint), 0) * 16)";
+          ) - now()) * 1000000)::bigint, 0) * 16)";
 
 /// Fresh rows. What no index serves is asked of expressions, here and below: of a bare column the
 /// planner has statistics. Where they were taken while all rows were under a lease, or where all are
