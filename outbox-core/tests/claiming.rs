@@ -363,6 +363,22 @@ fn a_few_rows_that_are_left_out_are_walked_past_and_parked_by_sweeps() {
     assert!(table.parked > 100 && table.parked + 60 > passed, "{left}");
 }
 
+/// Sweeps are rationed where they cost so much; what was walked past would be found by them alone.
+#[test]
+fn where_sweeps_are_rationed_rows_that_are_left_out_are_parked() {
+    let mut table = Table::of(1_000, |seq| seq % 10 == 0);
+    table.slow = Duration::from_millis(400);
+    let state = Mutex::default();
+    let mut got = 0;
+    while got < 900 {
+        let (claim, _) = make(&mut table, &state, &left_out(50));
+        let now = claim.events.len() + claim.undecodable.len();
+        assert!(now > 0, "{got}");
+        got += now;
+    }
+    assert_eq!(table.parked, 100, "{:?}", table.fresh.len());
+}
+
 #[test]
 fn a_long_backlog_that_is_left_out_is_parked_by_wide_windows() {
     let mut table = Table::of(20_000, |seq| seq <= 10_000);

@@ -119,6 +119,10 @@ async fn relay(store: &PgStore) {
     })
     .await;
     settle(store, &leases(&all), outcome).await;
+    let lost = ClaimRequest::new(NonZeroU32::new(10).expect("rows"), LEASE);
+    let taken = store.claim(&lost).await.expect("claimed");
+    let released = store.release_claim(lost.token).await.expect("released");
+    assert_eq!(released, taken.events.len() as u64);
     let but_one = DestinationFilter::Except(vec!["d2".to_owned()]);
     let claimed = claim(store, 10, but_one).await;
     settle(store, &leases(&claimed), outcome).await;
@@ -180,6 +184,16 @@ async fn jobs(store: &PgStore) {
     store.stats(100).await.expect("told");
 }
 
+/// How often a plan reads what a release of a claim collects.
+fn times_near(node: &Value) -> f64 {
+    let children = node["Plans"].as_array().into_iter().flatten();
+    let below = children.map(times_near).fold(0.0, f64::max);
+    match node["CTE Name"].as_str() {
+        Some("near") => below.max(node["Actual Loops"].as_f64().unwrap_or(0.0)),
+        _ => below,
+    }
+}
+
 /// The plans that the log holds, and their statements.
 fn plans(server: &PgServer) -> Vec<Value> {
     let log = fs::read_to_string(server.socket_dir().join("log")).expect("a log");
@@ -238,8 +252,12 @@ async fn plans_made_beside_small_tables_serve_large_ones() {
     for plan in plans {
         let read = |name: &str| plan["Plan"][name].as_f64().unwrap_or(0.0);
         let blocks = read("Shared Hit Blocks") + read("Shared Read Blocks");
+        let often = times_near(&plan["Plan"]);
         let statement = plan["Query Text"].as_str().unwrap_or_default().to_owned();
-        if blocks > BLOCKS && !wrong.iter().any(|(_, other)| *other == statement) {
+        // A release of a claim looks through the front of each shape, once.
+        let releases = often == 1.0 || statement.contains("release_claim");
+        let limit = if releases { 40.0 * BLOCKS } else { BLOCKS };
+        if (blocks > limit || often > 1.0) && !wrong.iter().any(|(_, other)| *other == statement) {
             wrong.push((blocks, statement));
         }
     }

@@ -123,6 +123,7 @@ macro_rules! __conformance_cases {
                 tells_what_has_expired
                 tells_the_age
                 tells_when_the_next_event_falls_due
+                tells_that_nothing_will_fall_due
                 tells_whether_a_death_would_block_the_key
                 finds_what_commits_late
                 finds_what_came_back_behind_the_front

@@ -308,6 +308,14 @@ pub async fn tells_when_the_next_event_falls_due<H: Harness>(h: &Arc<H>) {
     }
 }
 
+pub async fn tells_that_nothing_will_fall_due<H: Harness>(h: &Arc<H>) {
+    put(&**h, [event("a")]).await;
+    publish(&**h, &take(&**h, 1).await).await;
+    for _ in 0..3 {
+        assert_eq!(claim(h.store(), &request(10)).await.next_due, None);
+    }
+}
+
 pub async fn tells_whether_a_death_would_block_the_key<H: Harness>(h: &Arc<H>) {
     let set = h
         .store()

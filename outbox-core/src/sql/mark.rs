@@ -97,7 +97,13 @@ impl Mark {
     /// Whether a claim that found nothing at the mark may look below it.
     #[must_use]
     pub fn may_sweep(&self, now: Instant) -> bool {
-        self.cost() <= EXPENSIVE || self.is_time(now)
+        !self.is_rationed() || self.is_time(now)
+    }
+
+    /// Whether sweeps are rationed also where the mark brings nothing.
+    #[must_use]
+    pub fn is_rationed(&self) -> bool {
+        self.cost() > EXPENSIVE
     }
 
     /// Whether sweeps cost so much that an empty one should set the mark.
@@ -134,7 +140,9 @@ impl Mark {
             self.next_sweep = now.checked_add(RHYTHM.max(cost.saturating_mul(RATION)));
         }
         let Some(last) = scan.last else {
-            self.sweep_from = None;
+            if start.sweep {
+                self.sweep_from = None;
+            }
             return;
         };
         let below = self.seq.is_some_and(|mark| last < mark);

@@ -131,11 +131,12 @@ impl ScanState {
     /// Whether fresh rows are looked for by a statement that always brings [`Notes`](super::Notes):
     /// after a claim that brought nothing, so that the next one that brings nothing is a single
     /// statement; and while a destination is held or left out, since it parks rows: where the last one
-    /// parked many, and in sweeps, which would meet those rows each time.
+    /// parked many, in sweeps, which would meet those rows each time, and where sweeps are rationed: what
+    /// was walked past would be found late.
     #[must_use]
-    pub const fn wants_window(&self, sweep: bool) -> bool {
+    pub fn wants_window(&self, sweep: bool) -> bool {
         let closed = self.held || !self.left_out.is_empty();
-        self.idle || closed && (sweep || self.parking)
+        self.idle || closed && (sweep || self.parking || self.mark.is_rationed())
     }
 
     /// Notes how many of a window's rows were parked, which is above the mark or a sweep.

@@ -115,7 +115,7 @@ impl<K> RateLayer<K> {
             (Err(wait), Some((max_wait, timer))) if wait <= *max_wait => {
                 let turn = Turn {
                     gauge: Arc::clone(&self.gauge),
-                    until: timer.now() + *max_wait,
+                    until: timer.now().checked_add(*max_wait),
                     key: key.into_owned(),
                     timer: Arc::clone(timer),
                 };
@@ -131,7 +131,8 @@ impl<K> RateLayer<K> {
 struct Turn {
     gauge: Arc<Gauge>,
     key: String,
-    until: Instant,
+    /// `None` is later than the clock can tell.
+    until: Option<Instant>,
     timer: Arc<dyn Timer>,
 }
 
@@ -139,7 +140,11 @@ impl Turn {
     async fn comes(self, first: BoxFuture<'static, ()>) -> Result<(), BoxError> {
         first.await;
         while let Err(longer) = self.gauge.take(&self.key) {
-            if self.timer.now() + longer > self.until {
+            let turn = self.timer.now().checked_add(longer);
+            if self
+                .until
+                .is_some_and(|until| turn.is_none_or(|turn| turn > until))
+            {
                 return Err(RateLimited::new(longer).into());
             }
             self.timer.sleep(longer).await;

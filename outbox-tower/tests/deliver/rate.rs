@@ -63,6 +63,16 @@ async fn waiting_is_unsent_and_no_longer_than_allowed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_may_wait_for_longer_than_the_clock_can_tell() {
+    let layer = RateLayer::new(Rate::every(10 * SECOND), ByDestination);
+    let layer = layer.max_wait(std::time::Duration::MAX, TokioTimer);
+    let transport = ServiceTransport::new(layer.layer(TransportService::new(Moody::default())));
+    for _ in 0..3 {
+        transport.deliver(delivery()).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn keys_that_went_are_forgotten() {
     let layer = RateLayer::new(two_a_second(), ByDestination).max_wait(SECOND, TokioTimer);
     let transport = ServiceTransport::new(layer.layer(TransportService::new(Moody::default())));

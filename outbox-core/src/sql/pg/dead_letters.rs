@@ -1,8 +1,9 @@
 //! Dead letters. Each statement runs in autocommit mode.
 //!
-//! The filter parameters are, in order and each nullable: seqs and ids (arrays as text), event type, destination, key,
-//! reason, and for how many µs the letter is dead.
+//! The filter parameters are, in order and each nullable: seqs and ids (arrays as text), event type,
+//! destination, key, reason, and for how many µs the letter is dead.
 
+use super::unblock::unblocking;
 use super::{Statements, count, event_columns, sql};
 use crate::sql::{Cell, Letter, Session, Sql, TableNames, Value, hex, micros};
 use crate::{DeadLetter, DeadLetterFilter, DeathReason, Error, Page, Replay, error_text};
@@ -20,16 +21,16 @@ pub(super) struct DeadLetterSql {
 
 impl DeadLetterSql {
     pub(super) fn new(names: &TableNames) -> Self {
-        let fill = |template: &str| {
-            let text = template
-                .replace(":filter", FILTER)
-                .replace(":unblock", UNBLOCK);
+        let call = |function: &str, rest: &str| {
+            let arrays = "$1::bigint[], $2::uuid[]";
+            let text =
+                format!("SELECT letters FROM {{{function}}}({arrays}, $3, $4, $5, $6, $7, {rest})");
             sql(names, &text)
         };
         Self {
-            list: fill(LIST),
-            replay: fill(REPLAY),
-            discard: fill(DISCARD),
+            list: sql(names, &LIST.replace(":filter", FILTER)),
+            replay: call("replay_v1", "$8, $9, $10"),
+            discard: call("discard_v1", "$8, $9"),
         }
     }
 }
@@ -42,17 +43,6 @@ const FILTER: &str = "($1::bigint[] IS NULL OR d.seq = ANY ($1::bigint[]))
       AND ($6::text IS NULL OR d.reason = $6)
       AND ($7::bigint IS NULL OR d.dead_at <= now() - $7 * interval '1 microsecond')";
 
-/// Ends the blocks of keys whose last dead letter is `gone`.
-pub(super) const UNBLOCK: &str = "unblocked AS (
-    DELETE FROM {blocked} AS b
-    USING (SELECT DISTINCT destination, key FROM gone WHERE key IS NOT NULL) g
-    WHERE b.destination = g.destination AND b.key = g.key
-      AND (SELECT 1 FROM {dead} d
-           WHERE d.destination = g.destination AND d.key = g.key
-             AND d.seq <> ALL (ARRAY(SELECT seq FROM gone))
-           LIMIT 1) IS NULL
-)";
-
 const LIST: &str = concat!(
     "SELECT ",
     event_columns!(),
@@ -63,7 +53,17 @@ ORDER BY d.seq
 LIMIT $9"
 );
 
-const REPLAY: &str = "WITH picked AS MATERIALIZED (
+/// `$8` most rows, `$9` µs between two, `$10` new time to live in µs or null.
+pub(super) fn replay_letters() -> String {
+    unblocking(&REPLAY.replace(":filter", FILTER), "back")
+}
+
+/// `$8` most rows, `$9` why.
+pub(super) fn discard_letters() -> String {
+    unblocking(&DISCARD.replace(":filter", FILTER), "noted")
+}
+
+const REPLAY: &str = "picked AS MATERIALIZED (
     SELECT d.seq, d.id FROM {dead} d
     WHERE :filter
       AND NOT EXISTS (SELECT FROM {events} e WHERE e.id = d.id)
@@ -87,10 +87,9 @@ const REPLAY: &str = "WITH picked AS MATERIALIZED (
     FROM (SELECT *, (row_number() OVER (ORDER BY seq) - 1) * $9::bigint AS wait FROM gone) g
     ORDER BY seq
     RETURNING 1
-), :unblock
-SELECT count(*) FROM back";
+)";
 
-const DISCARD: &str = "WITH picked AS MATERIALIZED (
+const DISCARD: &str = "picked AS MATERIALIZED (
     SELECT d.seq FROM {dead} d
     WHERE :filter
     ORDER BY d.seq
@@ -104,8 +103,7 @@ const DISCARD: &str = "WITH picked AS MATERIALIZED (
         discard_reason, discarded_at)
     SELECT seq, id, event_type, destination, key, reason, last_error, $9, now() FROM gone
     RETURNING 1
-), :unblock
-SELECT count(*) FROM noted";
+)";
 
 /// A filter as statements bind it.
 struct Bound<'a> {

@@ -11,32 +11,45 @@
 //! planner is free to turn a join round and to read an index from end to end.
 
 use super::claim::{FRESH, NOTES, PARKED, due_window, fresh_window};
-use super::dead_letters::UNBLOCK;
-use super::maintenance::{PRUNE_DEAD, PRUNE_DEDUP, PRUNE_DISCARDS, PRUNE_PUBLISHED, STATS};
+use super::dead_letters::{discard_letters, replay_letters};
+use super::maintenance::{PRUNE_DEDUP, PRUNE_DISCARDS, PRUNE_PUBLISHED, STATS, prune_dead};
 use super::settle::{EXTEND, HELD, RELEASE_CLAIM, mixed, published};
 
 /// A statement, and what it takes and returns.
 pub(super) struct Function {
     name: &'static str,
-    takes: &'static str,
+    takes: String,
     returns: String,
     /// Statements of PL/pgSQL.
     body: String,
+    settings: &'static str,
 }
+
+/// One plan for all calls, along an index.
+const INDEXED: &str = "SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_sort = off
+SET max_parallel_workers_per_gather = 0
+SET jit = off";
+/// A plan for each call: what is the best way depends on which filters are given.
+const BY_VALUES: &str = "SET plan_cache_mode = force_custom_plan
+SET jit = off";
 
 impl Function {
     /// One that makes one statement.
     pub(super) fn new(
         name: &'static str,
-        takes: &'static str,
+        takes: impl Into<String>,
         returns: impl Into<String>,
         statement: &str,
     ) -> Self {
         Self {
             name,
-            takes,
+            takes: takes.into(),
             returns: returns.into(),
             body: format!("RETURN QUERY\n{statement};"),
+            settings: INDEXED,
         }
     }
 }
@@ -64,17 +77,13 @@ fn texts(functions: impl IntoIterator<Item = Function>) -> String {
             takes,
             returns,
             body,
+            settings,
         } = function;
         format!(
             "CREATE FUNCTION {{{name}}}({takes})
 RETURNS TABLE ({returns})
 LANGUAGE plpgsql VOLATILE
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET enable_sort = off
-SET max_parallel_workers_per_gather = 0
-SET jit = off
+{settings}
 AS $function$
 #variable_conflict use_column
 BEGIN
@@ -142,16 +151,18 @@ fn settles() -> Vec<Function> {
     ] {
         functions.push(Function {
             name,
-            takes: "bigint[], uuid[]",
+            takes: "bigint[], uuid[]".to_owned(),
             returns: "seqs bigint[]".to_owned(),
             body: published(keep),
+            settings: INDEXED,
         });
-        functions.push(Function::new(
-            mixed_name,
-            "bigint[], uuid[], smallint[], bigint[], text[], text[]",
-            "places bigint[]",
-            &mixed(keep),
-        ));
+        functions.push(Function {
+            name: mixed_name,
+            takes: "bigint[], uuid[], smallint[], bigint[], text[], text[]".to_owned(),
+            returns: "places bigint[]".to_owned(),
+            body: mixed(keep),
+            settings: INDEXED,
+        });
     }
     functions
 }
@@ -165,14 +176,43 @@ fn upkeep() -> Vec<Function> {
         STATS,
     )];
     let prunes = [
-        ("prune_published_v1", PRUNE_PUBLISHED.to_owned()),
-        ("prune_discards_v1", PRUNE_DISCARDS.to_owned()),
-        ("prune_dead_v1", PRUNE_DEAD.replace(":unblock", UNBLOCK)),
-        ("prune_dedup_v1", PRUNE_DEDUP.to_owned()),
+        ("prune_published_v1", PRUNE_PUBLISHED),
+        ("prune_discards_v1", PRUNE_DISCARDS),
+        ("prune_dedup_v1", PRUNE_DEDUP),
     ];
     for (name, statement) in prunes {
-        let function = Function::new(name, "bigint, bigint", "pruned bigint", &statement);
+        let function = Function::new(name, "bigint, bigint", "pruned bigint", statement);
         functions.push(function);
+    }
+    let filter = "bigint[], uuid[], text, text, text, text, bigint";
+    let unblocking = [
+        (
+            "prune_dead_v1",
+            "bigint, bigint".to_owned(),
+            prune_dead(),
+            INDEXED,
+        ),
+        (
+            "replay_v1",
+            format!("{filter}, bigint, bigint, bigint"),
+            replay_letters(),
+            BY_VALUES,
+        ),
+        (
+            "discard_v1",
+            format!("{filter}, bigint, text"),
+            discard_letters(),
+            BY_VALUES,
+        ),
+    ];
+    for (name, takes, body, settings) in unblocking {
+        functions.push(Function {
+            name,
+            takes,
+            returns: "letters bigint".to_owned(),
+            body,
+            settings,
+        });
     }
     functions
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::unblock::unblocking;
 use super::{Statements, count, sql};
 use crate::sql::session::only;
 use crate::sql::stats::each_up_to;
@@ -107,7 +108,11 @@ pub(super) const PRUNE_DISCARDS: &str = "WITH gone AS (
 )
 SELECT count(*) FROM gone";
 
-pub(super) const PRUNE_DEAD: &str = "WITH picked AS MATERIALIZED (
+pub(super) fn prune_dead() -> String {
+    unblocking(PRUNE_DEAD, "gone")
+}
+
+const PRUNE_DEAD: &str = "picked AS MATERIALIZED (
     SELECT seq FROM {dead}
     WHERE dead_at <= now() - $1 * interval '1 microsecond'
     ORDER BY dead_at, seq
@@ -115,9 +120,8 @@ pub(super) const PRUNE_DEAD: &str = "WITH picked AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
 ), gone AS (
     DELETE FROM {dead} d WHERE d.seq = ANY (ARRAY(SELECT seq FROM picked))
-    RETURNING d.seq, d.destination, d.key
-), :unblock
-SELECT count(*) FROM gone";
+    RETURNING d.destination, d.key
+)";
 
 pub(super) const PRUNE_DEDUP: &str = "WITH gone AS (
     DELETE FROM {dedup}

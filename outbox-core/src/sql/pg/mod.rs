@@ -12,6 +12,7 @@ mod maintenance;
 mod notify;
 mod schema;
 mod settle;
+mod unblock;
 
 pub use claim::ClaimSql;
 pub use dead_letters::{discard, list_dead, replay};

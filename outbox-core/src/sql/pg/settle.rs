@@ -87,9 +87,23 @@ const HISTORY: &str = ", history AS (
     FROM gone WHERE kind = 0
 )";
 
-/// Rows are locked in the order of the input, which is that of `seq`.
+/// Rows are locked in the order of the input, which is that of `seq`. A statement of its own does it, so
+/// that the next one sees what others committed meanwhile: it writes to a place in the table, and an
+/// extension puts a row at another one.
+///
+/// The record of a block is written also where there is one, so that the end of the block comes before
+/// this death or sees it.
 pub(super) fn mixed(keep: bool) -> String {
-    MIXED.replace(":history", if keep { HISTORY } else { "" })
+    let history = if keep { HISTORY } else { "" };
+    format!(
+        "PERFORM FROM unnest($1, $2) AS i(seq, token)
+CROSS JOIN LATERAL (
+    SELECT FROM {{events}} WHERE seq = i.seq AND lease_token = i.token FOR UPDATE
+) e;
+RETURN QUERY
+{};",
+        MIXED.replace(":history", history)
+    )
 }
 
 const MIXED: &str = "WITH mine AS MATERIALIZED (
@@ -98,8 +112,7 @@ const MIXED: &str = "WITH mine AS MATERIALIZED (
         WITH ORDINALITY AS i(seq, token, kind, after, note, reason, place)
     CROSS JOIN LATERAL (
         SELECT ctid AS tid FROM {events}
-        WHERE seq = i.seq AND lease_token = i.token
-        FOR UPDATE
+        WHERE seq = i.seq AND lease_token = i.token OFFSET 0
     ) e
 ), again AS (
     UPDATE {events} AS e
@@ -128,35 +141,38 @@ const MIXED: &str = "WITH mine AS MATERIALIZED (
         COALESCE(reason, 'other'), COALESCE(note, last_error), payload
     FROM gone WHERE kind = 4
 ), blocks AS (
-    INSERT INTO {blocked} (destination, key, seq, since)
+    INSERT INTO {blocked} AS b (destination, key, seq, since)
     SELECT DISTINCT ON (g.destination, g.key) g.destination, g.key, g.seq, now()
     FROM gone g JOIN {destinations} d ON d.destination = g.destination AND d.dead_head = 'block'
     WHERE g.kind = 4 AND g.key IS NOT NULL
     ORDER BY g.destination, g.key, g.seq
-    ON CONFLICT (destination, key) DO NOTHING
+    ON CONFLICT (destination, key) DO UPDATE SET since = b.since
 )
 SELECT array_agg(place) FROM mine";
 
 /// The ended lease of an event with a key is not extended. Whether it has ended is judged when the row
 /// is locked: meanwhile a claim may have found so and begun another run of the key. Such a claim locks
 /// the rows whose lease had ended, so that it comes either before or after this.
+///
+/// A locked row is written by its number: its last version may be at a place that this statement can't
+/// read.
 pub(super) const EXTEND: &str = "WITH locked AS MATERIALIZED (
-    SELECT e.tid, i.place, e.alone, e.lease_until
+    SELECT i.seq, i.place, e.alone, e.lease_until
     FROM (
         SELECT * FROM unnest($1, $2) WITH ORDINALITY AS u(seq, token, place)
         ORDER BY u.seq OFFSET 0
     ) i
     CROSS JOIN LATERAL (
-        SELECT ctid AS tid, key IS NULL AS alone, lease_until FROM {events}
+        SELECT key IS NULL AS alone, lease_until FROM {events}
         WHERE seq = i.seq AND lease_token = i.token
         FOR UPDATE
     ) e
 ), mine AS MATERIALIZED (
-    SELECT tid, place FROM locked WHERE alone OR lease_until > clock_timestamp()
+    SELECT seq, place FROM locked WHERE alone OR lease_until > clock_timestamp()
 ), extended AS (
     UPDATE {events} AS e
     SET lease_until = now() + $3 * interval '1 microsecond'
-    WHERE e.ctid = ANY (ARRAY(SELECT tid FROM mine))
+    WHERE e.seq = ANY (ARRAY(SELECT seq FROM mine))
 )
 SELECT array_agg(place) FROM mine";
 
@@ -164,38 +180,41 @@ pub(super) const HELD: &str =
     "SELECT seq, lease_token IS NOT NULL FROM {events} WHERE seq = ANY ($1)";
 
 pub(super) const RELEASE_CLAIM: &str = "WITH near AS MATERIALIZED (
-    (SELECT ctid AS tid, lease_token FROM {events} WHERE shape = 0
+    (SELECT seq, lease_token FROM {events} WHERE shape = 0
      ORDER BY seq LIMIT 20000)
     UNION ALL
-    (SELECT ctid, lease_token FROM {events} WHERE shape = 1
+    (SELECT seq, lease_token FROM {events} WHERE shape = 1
      ORDER BY available_at, seq LIMIT 10000)
     UNION ALL
-    (SELECT ctid, lease_token FROM {events} WHERE shape = 3
+    (SELECT seq, lease_token FROM {events} WHERE shape = 3
      ORDER BY destination, seq LIMIT 10000)
     UNION ALL
-    (SELECT ctid, lease_token FROM {events}
+    (SELECT seq, lease_token FROM {events}
      WHERE key IS NOT NULL
        AND (khash >> 60, destination, khash) > ($3::bigint >> 60, $2, $3::bigint)
        AND COALESCE(destination, '') <> ALL (ARRAY(
            SELECT destination FROM {destinations} WHERE hold_until > now()))
      ORDER BY khash >> 60, destination, khash, seq LIMIT 20000)
     UNION ALL
-    (SELECT ctid, lease_token FROM {events}
+    (SELECT seq, lease_token FROM {events}
      WHERE key IS NOT NULL
        AND (khash >> 60, destination, khash) <= ($3::bigint >> 60, $2, $3::bigint)
        AND COALESCE(destination, '') <> ALL (ARRAY(
            SELECT destination FROM {destinations} WHERE hold_until > now()))
      ORDER BY khash >> 60, destination, khash, seq LIMIT 20000)
 ), mine AS MATERIALIZED (
-    SELECT e.ctid AS tid
-    FROM (SELECT tid FROM near WHERE lease_token = $1) n JOIN {events} e ON e.ctid = n.tid
-    WHERE e.lease_token = $1 AND e.lease_until > now()
-    ORDER BY e.seq
-    FOR UPDATE OF e
+    SELECT e.seq
+    FROM (
+        SELECT seq FROM near WHERE lease_token = $1 ORDER BY seq OFFSET 0
+    ) n CROSS JOIN LATERAL (
+        SELECT seq FROM {events}
+        WHERE seq = n.seq AND lease_token = $1 AND lease_until > now()
+        FOR UPDATE
+    ) e
 )
 UPDATE {events} AS e
 SET shape = CASE WHEN e.key IS NULL THEN 1 ELSE 2 END,
     available_at = least(e.available_at, now()),
     attempts = greatest(e.attempts - 1, 0), lease_token = NULL, lease_until = NULL
-WHERE e.ctid = ANY (ARRAY(SELECT tid FROM mine))
+WHERE e.seq = ANY (ARRAY(SELECT seq FROM mine))
 RETURNING e.seq";
