@@ -22,6 +22,8 @@ pub(super) struct Ahead {
     claim: Option<Duration>,
     attempt: Option<Duration>,
     events: usize,
+    /// What the store brought when it was asked for all that is worth a claim: stores round down.
+    rounded: Option<usize>,
 }
 
 impl Ahead {
@@ -31,6 +33,7 @@ impl Ahead {
             claim: None,
             attempt: None,
             events: 0,
+            rounded: None,
         }
     }
 
@@ -61,9 +64,21 @@ impl Ahead {
         self.events
     }
 
+    /// A claim for so many brought so many, and there were more.
+    pub(super) fn brought(&mut self, asked: usize, got: usize) {
+        if asked >= self.unrounded() {
+            self.rounded = Some(got);
+        }
+    }
+
     /// How many a claim should bring at least: of the slots, no more than a quarter stands empty
-    /// while it is under way.
-    pub(super) const fn worth_a_claim(&self) -> usize {
+    /// while it is under way. Where the store brings less than that, there is no use in waiting for more.
+    pub(super) fn worth_a_claim(&self) -> usize {
+        let most = self.unrounded();
+        self.rounded.map_or(most, |rounded| rounded.min(most))
+    }
+
+    const fn unrounded(&self) -> usize {
         self.slots.div_ceil(4) + self.events - self.events / FLIGHTS
     }
 }
@@ -102,6 +117,18 @@ mod tests {
         assert_eq!((ahead.events(), ahead.worth_a_claim()), (64, 59));
         assert_eq!(after(Duration::ZERO, Duration::MAX).events(), 64);
         assert_eq!(after(Duration::ZERO, Duration::ZERO).events(), 0);
+    }
+
+    #[test]
+    fn what_is_worth_a_claim_is_no_more_than_a_store_brings() {
+        let mut ahead = after(MS, MS);
+        ahead.brought(64, 50);
+        assert_eq!(ahead.worth_a_claim(), 50);
+        // A small claim tells nothing.
+        ahead.brought(20, 20);
+        assert_eq!(ahead.worth_a_claim(), 50);
+        ahead.brought(70, 70);
+        assert_eq!(ahead.worth_a_claim(), 59);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::calls::{Answer, Orphan, What};
 use super::driver::Driver;
+use super::pacing::Asked;
 use super::runs::{Held, Run};
 use super::settings::later;
 use super::settles::Batch;
@@ -32,7 +33,7 @@ impl Driver<'_> {
                 }
                 Err(error) => {
                     let until = later(sent, self.settings().lease);
-                    self.claim_failed(Orphan { token, until }, error, sent, now);
+                    self.claim_failed(Orphan { token, until }, asked, error, sent, now);
                 }
             },
             What::Settle { batch, result } => match result {
@@ -86,11 +87,14 @@ impl Driver<'_> {
         }
     }
 
-    fn claimed(&mut self, claim: Claim, asked: usize, sent: Instant, now: Instant) {
+    fn claimed(&mut self, claim: Claim, asked: Asked, sent: Instant, now: Instant) {
         let events = claim.events.len() + claim.undecodable.len();
         self.pacing.answered(asked, events, claim.next_due, now);
         let took = now.saturating_duration_since(sent);
         self.ahead.answered(took);
+        if self.pacing.is_full() {
+            self.ahead.brought(asked.events, events);
+        }
         self.watch.tell(&Transition::Claimed { events, took });
         if events > 0 {
             self.keeper.holds(sent);
@@ -127,8 +131,15 @@ impl Driver<'_> {
         self.settles.push(Settlement::new(lease, dead), true, now);
     }
 
-    fn claim_failed(&mut self, orphan: Orphan, error: Error, sent: Instant, now: Instant) {
-        self.pacing.failed();
+    fn claim_failed(
+        &mut self,
+        orphan: Orphan,
+        asked: Asked,
+        error: Error,
+        sent: Instant,
+        now: Instant,
+    ) {
+        self.pacing.failed(asked);
         let certain = [
             ErrorKind::Schema,
             ErrorKind::Unsupported,

@@ -5,6 +5,7 @@ use std::time::Instant;
 use futures::future::BoxFuture;
 
 use super::contain::contained_future;
+use super::pacing::Asked;
 use super::settles::Batch;
 use crate::{
     Claim, ClaimRequest, Error, ErrorKind, Hold, Lease, LeaseStatus, LeaseToken, OutboxStore,
@@ -21,7 +22,7 @@ pub(super) struct Answer {
 pub(super) enum What {
     Claim {
         token: LeaseToken,
-        asked: usize,
+        asked: Asked,
         result: Result<Claim, Error>,
     },
     Settle {
@@ -61,7 +62,10 @@ pub(super) struct HoldWish {
 pub(super) fn claim(store: &dyn OutboxStore, request: ClaimRequest, sent: Instant) -> Call<'_> {
     Box::pin(async move {
         let result = call(async { store.claim(&request).await }).await;
-        let asked = usize::try_from(request.rows.get()).unwrap_or(usize::MAX);
+        let asked = Asked {
+            events: usize::try_from(request.rows.get()).unwrap_or(usize::MAX),
+            bytes: request.bytes,
+        };
         let token = request.token;
         let what = What::Claim {
             token,

@@ -27,7 +27,7 @@ impl Driver<'_> {
         } else if self.slots.busy() < self.settings().concurrency && self.destinations.enter(id) {
             let slot = self.slots.take(&self.ready, run, id);
             self.advance(slot);
-        } else if self.destinations.waiting() + run.len() <= self.settings().concurrency {
+        } else if self.destinations.waiting() + run.len() <= self.settings().waiting() {
             self.destinations.wait(id, run);
         } else {
             self.release(run, now);

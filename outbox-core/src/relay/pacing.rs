@@ -15,6 +15,13 @@ const NEAREST: Duration = Duration::from_millis(1);
 /// may say so as long as there are due events that it hands out to nobody.
 const PATIENCE: u32 = 16;
 
+/// What a claim may bring.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) events: usize,
+    pub(super) bytes: u64,
+}
+
 #[derive(Debug)]
 pub(super) struct Pacing {
     poll: Duration,
@@ -25,7 +32,11 @@ pub(super) struct Pacing {
     /// The last of these said that there is nothing more to look at.
     finished: bool,
     last: Option<Instant>,
-    in_flight: bool,
+    /// Claims under way, and what they may bring.
+    in_flight: usize,
+    coming: Asked,
+    /// The last claim brought all that it asked for: there is more.
+    full: bool,
 }
 
 impl Pacing {
@@ -38,7 +49,12 @@ impl Pacing {
             empties: 0,
             finished: false,
             last: None,
-            in_flight: false,
+            in_flight: 0,
+            coming: Asked {
+                events: 0,
+                bytes: 0,
+            },
+            full: false,
         }
     }
 
@@ -58,11 +74,31 @@ impl Pacing {
     }
 
     /// When to claim, if not at once.
+    ///
+    /// Beside a claim that is under way another may go where there is more, so that the slots are fed
+    /// while its answer takes its time.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
-        if self.in_flight {
-            return None;
+        match self.in_flight {
+            0 if self.wanted => Some(now),
+            0 => self.at,
+            1 if self.full => Some(now),
+            _ => None,
         }
-        if self.wanted { Some(now) } else { self.at }
+    }
+
+    /// Whether the last claim brought all that it asked for, or nearly.
+    pub(super) const fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Whether a claim is under way.
+    pub(super) const fn under_way(&self) -> bool {
+        self.in_flight > 0
+    }
+
+    /// What the claims under way may bring.
+    pub(super) const fn coming(&self) -> Asked {
+        self.coming
     }
 
     /// The time of the last claim.
@@ -70,32 +106,37 @@ impl Pacing {
         self.last
     }
 
-    pub(super) const fn sent(&mut self, now: Instant) {
+    /// A claim is under way.
+    pub(super) const fn sent(&mut self, asked: Asked, now: Instant) {
         self.wanted = false;
         self.at = None;
         self.last = Some(now);
-        self.in_flight = true;
+        self.in_flight += 1;
+        self.coming.events += asked.events;
+        self.coming.bytes += asked.bytes;
     }
 
     /// There is nothing to ask for now; what changes that nudges.
     pub(super) fn skip(&mut self, now: Instant) {
         self.wanted = false;
+        self.full = false;
         self.at = Some(later(now, self.poll));
     }
 
-    pub(super) fn failed(&mut self) {
-        self.in_flight = false;
+    pub(super) const fn failed(&mut self, asked: Asked) {
+        self.ended(asked);
+        self.full = false;
         self.wanted = true;
     }
 
     pub(super) fn answered(
         &mut self,
-        asked: usize,
+        asked: Asked,
         got: usize,
         next_due: Option<Duration>,
         now: Instant,
     ) {
-        self.in_flight = false;
+        self.ended(asked);
         self.empties = if got == 0 {
             self.empties.saturating_add(1)
         } else {
@@ -103,7 +144,8 @@ impl Pacing {
         };
         self.finished = next_due.is_none_or(|due| !due.is_zero());
         // Stores may round a limit down: half of it counts as full.
-        if got > 0 && got.saturating_mul(2) >= asked {
+        self.full = got > 0 && got.saturating_mul(2) >= asked.events;
+        if self.full {
             self.wanted = true;
             return;
         }
@@ -119,5 +161,43 @@ impl Pacing {
             };
             self.no_later_than(later(now, due));
         }
+    }
+
+    const fn ended(&mut self, asked: Asked) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.coming.events = self.coming.events.saturating_sub(asked.events);
+        self.coming.bytes = self.coming.bytes.saturating_sub(asked.bytes);
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "instants for a pure function")]
+mod tests {
+    use super::*;
+
+    const fn asked(events: usize) -> Asked {
+        let bytes = 1_000;
+        Asked { events, bytes }
+    }
+
+    #[test]
+    fn a_second_claim_goes_beside_one_only_where_there_is_more() {
+        let now = Instant::now();
+        let mut pacing = Pacing::new(Duration::from_secs(1), Spread::random());
+        pacing.sent(asked(50), now);
+        assert_eq!((pacing.due(now), pacing.coming()), (None, asked(50)));
+        pacing.answered(asked(50), 40, None, now);
+        pacing.sent(asked(50), now);
+        assert_eq!(pacing.due(now), Some(now));
+        pacing.skip(now);
+        assert_eq!(pacing.due(now), None);
+        pacing.sent(asked(30), now);
+        assert_eq!((pacing.due(now), pacing.coming().events), (None, 80));
+        pacing.answered(asked(30), 2, None, now);
+        assert_eq!((pacing.due(now), pacing.coming()), (None, asked(50)));
+        pacing.failed(asked(50));
+        let nothing = Asked::default();
+        assert_eq!((pacing.under_way(), pacing.coming()), (false, nothing));
+        assert_eq!(pacing.due(now), Some(now));
     }
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::calls::{self, Call};
 use super::driver::Driver;
+use super::pacing::Asked;
 use super::settings::{later, sooner};
 use super::stage::{Mode, Stage};
 use crate::{ClaimRequest, DestinationFilter};
@@ -105,11 +106,16 @@ impl<'a> Driver<'a> {
             || room == 0
             || outage
             || self.settles.unsettled() >= backlog
-            || self.held_bytes >= settings.claim_bytes;
+            || self.bytes_left() == 0;
         if blocked {
             return None;
         }
         let due = self.pacing.due(now)?;
+        if self.pacing.under_way() {
+            // A second one is for attempts that are quicker than claims, and takes what is worth one.
+            let quick = self.mode != Mode::Once && self.ahead.events() > 0;
+            return (quick && room >= self.ahead.worth_a_claim()).then_some(due);
+        }
         // A few events are not worth a claim of their own, unless a moment has passed. What waits beside
         // free slots can't have them.
         if self.free() >= settings.concurrency.div_ceil(4) || room >= self.ahead.worth_a_claim() {
@@ -119,16 +125,30 @@ impl<'a> Driver<'a> {
         Some(last.map_or(due, |last| due.max(later(last, settings.settle_after))))
     }
 
-    /// How many events a claim may bring: those that can begin, and those that soon will.
+    /// How many events a claim may bring: those that can begin, and those that soon will. Beside another
+    /// claim, those of one more round.
     fn room(&self) -> usize {
         let settings = self.settings();
+        let rounds = 1 + usize::from(self.pacing.under_way());
         let free = self.free();
         let waiting = self.destinations.waiting();
-        let room = free + self.ahead.events().saturating_sub(waiting);
+        let room = free + (rounds * self.ahead.events()).saturating_sub(waiting);
         // What may wait, and begin at once, where all are for one destination: the rest would go back.
-        let fits =
-            settings.concurrency.saturating_sub(waiting) + free.min(settings.per_destination);
-        room.min(fits.max(free.min(1)))
+        let fits = (rounds * settings.concurrency).saturating_sub(waiting)
+            + free.min(settings.per_destination);
+        let room = room.min(fits.max(free.min(1)));
+        room.saturating_sub(self.pacing.coming().events)
+    }
+
+    /// Payload that may be claimed yet. A claim that another may follow at once leaves it half of that.
+    fn bytes_left(&self) -> u64 {
+        let taken = self.held_bytes + self.pacing.coming().bytes;
+        let left = self.settings().claim_bytes.saturating_sub(taken);
+        if self.ahead.events() > 0 && !self.pacing.under_way() {
+            left.div_ceil(2)
+        } else {
+            left
+        }
     }
 
     fn free(&self) -> usize {
@@ -142,14 +162,19 @@ impl<'a> Driver<'a> {
         let Some(destinations) = self.filter(now) else {
             return self.pacing.skip(now);
         };
-        let rows = u32::try_from(self.room().min(settings.batch_size)).unwrap_or(u32::MAX);
+        let asked = self.room().min(settings.batch_size).max(1);
+        let rows = u32::try_from(asked).unwrap_or(u32::MAX);
         let rows = NonZeroU32::new(rows).unwrap_or(NonZeroU32::MIN);
         let mut request = ClaimRequest::new(rows, settings.lease);
-        request.bytes = settings.claim_bytes.saturating_sub(self.held_bytes);
+        request.bytes = self.bytes_left();
         request.event_types.clone_from(&settings.event_types);
         request.destinations = destinations;
-        self.quiet = self.is_quiet();
-        self.pacing.sent(now);
+        self.quiet = self.is_quiet() && !self.pacing.under_way();
+        let asked = Asked {
+            events: asked,
+            bytes: request.bytes,
+        };
+        self.pacing.sent(asked, now);
         self.send(calls::claim(&*self.parts.store, request, now));
     }
 

@@ -65,6 +65,11 @@ impl Settings {
         }
     }
 
+    /// The most events that may wait for a slot or a place: a round for each of two claims.
+    pub(super) const fn waiting(&self) -> usize {
+        self.concurrency.saturating_mul(2)
+    }
+
     pub(super) fn check(&self, policy: &dyn RetryPolicy) -> Result<(), Error> {
         at_least_one("concurrency", self.concurrency)?;
         at_least_one("per_destination", self.per_destination)?;
