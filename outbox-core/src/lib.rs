@@ -68,7 +68,9 @@ pub use observe::{
     TracingObserver, Transition, shown_destination,
 };
 pub use relay::{Relay, RelayBuilder, Report};
-pub use retry::{Backoff, FailedAttempt, Jitter, RetryDecision, RetryPolicy, RetryRoutes};
+pub use retry::{
+    Backoff, FailedAttempt, FixedSchedule, Jitter, RetryDecision, RetryPolicy, RetryRoutes,
+};
 pub use rt::{Spawn, Timer};
 #[cfg(feature = "tokio")]
 pub use rt::{TokioSpawn, TokioTimer};

@@ -1,13 +1,17 @@
 //! When to try again, and when to give up.
 
 mod backoff;
+mod delays;
 mod routes;
+mod schedule;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use backoff::{Backoff, Jitter};
+pub use backoff::Backoff;
+pub use delays::Jitter;
 pub use routes::RetryRoutes;
+pub use schedule::FixedSchedule;
 
 use crate::{DeathReason, DeliveryError, Error, Event};
 
@@ -40,6 +44,7 @@ pub enum RetryDecision {
 }
 
 /// Decides about transient failures: a pure function, so that it can be tested without a clock.
+/// Ready-made: [`Backoff`], [`FixedSchedule`], and [`RetryRoutes`] to mix them.
 ///
 /// Permanent failures die without asking it, failures that were not attempted are deferred without
 /// asking it, and an event's own `max_attempts` goes before the policy's.
