@@ -1,9 +1,26 @@
-//! What a caught panic or an error said, in one line.
+//! The panic boundary, and what a caught panic or an error said, in one line.
 
 use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use futures::FutureExt;
+
+/// Runs code that is not ours; `Err` is what it panicked with.
+pub(crate) fn contained<T>(code: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|payload| panic_message(&*payload))
+}
+
+/// The same for a future. The call that makes it belongs inside.
+pub(crate) async fn contained_future<T>(code: impl Future<Output = T>) -> Result<T, String> {
+    AssertUnwindSafe(code)
+        .catch_unwind()
+        .await
+        .map_err(|payload| panic_message(&*payload))
+}
 
 /// The panic's message, where it has one.
-pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic
         .downcast_ref::<&'static str>()
         .copied()

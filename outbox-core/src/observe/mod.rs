@@ -10,7 +10,6 @@ mod recording;
 mod traced;
 mod traceparent;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ pub use recording::{Recorded, RecordingObserver};
 pub use traced::Traced;
 pub use traceparent::{TRACEPARENT, TraceParent};
 
-use crate::faults::panic_message;
+use crate::faults::contained;
 use crate::{DeathReason, Error, Event, JobEnd, Lease, Phase, Stats, TaskEnd};
 
 /// Something that happened in a relay, a scheduler or a supervisor.
@@ -223,8 +222,7 @@ pub(crate) fn notify_all(observers: &[Arc<dyn Observer>], transition: &Transitio
 /// Tells an observer, inside a panic boundary.
 pub(crate) fn notify(observer: &dyn Observer, transition: &Transition<'_>) {
     // What the observer broke by its panic is its own.
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| observer.on(transition))) {
-        let message = panic_message(&*panic);
+    if let Err(message) = contained(|| observer.on(transition)) {
         tracing::error!(target: "outbox::observer", message, "an observer panicked");
     }
 }

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{AbortHandle, BoxFuture, abortable};
 
-use super::contain::{contained, contained_future};
+use crate::faults::{contained, contained_future};
 use crate::{Claimed, Delivery, DeliveryError, Receipt, Spawn, Transport};
 
 pub(super) type Delivered = Result<Receipt, DeliveryError>;

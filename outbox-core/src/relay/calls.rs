@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use futures::future::BoxFuture;
 
-use super::contain::contained_future;
 use super::pacing::Asked;
 use super::settles::Batch;
+use crate::faults::contained_future;
 use crate::{
     Claim, ClaimRequest, Error, ErrorKind, Hold, Lease, LeaseStatus, LeaseToken, OutboxStore,
 };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::contain::contained;
+use crate::faults::contained;
 use crate::{
     Backoff, Claimed, DeathReason, DeliveryError, DeliveryErrorKind, FailedAttempt, Outcome,
     RetryDecision, RetryPolicy, error_text,

@@ -15,7 +15,6 @@ use super::Parts;
 use super::ahead::Ahead;
 use super::alarm::Alarm;
 use super::calls::{Call, HoldWish, Orphan};
-use super::contain::contained;
 use super::destinations::Destinations;
 use super::health::Health;
 use super::keeper::Keeper;
@@ -27,6 +26,7 @@ use super::settles::Settles;
 use super::slots::{Slots, State};
 use super::stage::{Mode, Stage};
 use super::watch::Watch;
+use crate::faults::contained;
 use crate::{Error, Wake};
 
 /// Rounds before the task gives way to others.

@@ -6,7 +6,6 @@ mod answers;
 mod attempt;
 mod builder;
 mod calls;
-mod contain;
 mod decide;
 mod deliver;
 mod destinations;

@@ -9,6 +9,7 @@ use croner::parser::{CronParser, Seconds, Year};
 use croner::{CivilDate, CivilDateTime, CivilTime, CronDateTime, Resolution, Weekday};
 
 use crate::Error;
+use crate::faults::contained;
 
 type Offset = Arc<dyn Fn(SystemTime) -> i32 + Send + Sync>;
 
@@ -39,7 +40,8 @@ impl Cron {
             offset,
         };
         // From the epoch on, every date of the calendar comes within 40 years.
-        cron.after(UNIX_EPOCH)
+        contained(|| cron.after(UNIX_EPOCH))
+            .map_err(|panic| refuse(&format!("its time zone's offset panicked: {panic}")))?
             .ok_or_else(|| refuse(&"it names a time that never comes"))?;
         Ok(cron)
     }

@@ -1,7 +1,6 @@
 //! One run of a job: panic boundary, time-out, own task.
 
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use futures::channel::oneshot;
 use futures::future::{AbortHandle, Either, FutureExt, abortable, select};
 
 use super::job::{Job, JobEnd, JobRun};
-use crate::faults::panic_message;
+use crate::faults::{contained_future, error_chain};
 use crate::{Spawn, Timer};
 
 /// Runs it once, whatever it does.
@@ -30,11 +29,10 @@ pub(super) async fn execute(
 async fn contained(job: Arc<dyn Job>, run: JobRun) -> JobEnd {
     // The call itself may panic too. Nothing that a panic broke is looked at: a job that keeps
     // state across runs has to bear its own panics.
-    let work = AssertUnwindSafe(async move { job.run(run).await });
-    match work.catch_unwind().await {
+    match contained_future(async move { job.run(run).await }).await {
         Ok(Ok(())) => JobEnd::Finished,
-        Ok(Err(error)) => JobEnd::Failed(crate::faults::error_chain(&error)),
-        Err(panic) => JobEnd::Panicked(panic_message(&*panic)),
+        Ok(Err(error)) => JobEnd::Failed(error_chain(&error)),
+        Err(panic) => JobEnd::Panicked(panic),
     }
 }
 

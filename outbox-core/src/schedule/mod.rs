@@ -8,6 +8,7 @@ mod job;
 pub mod jobs;
 mod scheduled;
 mod scheduler;
+mod streak;
 mod ticks;
 mod when;
 

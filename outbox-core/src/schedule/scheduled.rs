@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::job::Job;
+use super::streak::Streak;
 use super::when::{Schedule, When};
 use crate::{Error, Locks, MAX_NAME};
 
@@ -36,6 +37,7 @@ pub struct ScheduledJob {
     pub(super) timeout: Option<Duration>,
     pub(super) at_start: bool,
     pub(super) cluster: Option<Cluster>,
+    pub(super) streak: Arc<Streak>,
     flight: Arc<AtomicBool>,
 }
 
@@ -60,6 +62,7 @@ impl ScheduledJob {
             timeout: None,
             at_start: false,
             cluster: None,
+            streak: Arc::default(),
             flight: Arc::default(),
         }
     }
@@ -89,6 +92,9 @@ impl ScheduledJob {
     /// of the time to the next tick (a cron job: a minute at most), so that a process whose clock
     /// is late does not run the tick again. Intervals count from each process's start; processes
     /// whose clocks differ by more than that run a cron tick twice.
+    ///
+    /// A call to `locks` may take a third of the [lease](Self::lock_lease), at most 10 s: then, or where
+    /// it panics, the run has failed ([`JobEnd::LockFailed`](crate::JobEnd::LockFailed)) and is not made.
     pub fn cluster(mut self, locks: impl Locks + 'static) -> Self {
         self.cluster = Some(Cluster {
             locks: Arc::new(locks),

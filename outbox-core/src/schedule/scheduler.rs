@@ -13,10 +13,15 @@ use super::cluster::under_lock;
 use super::execute::execute;
 use super::job::{JobEnd, JobRun};
 use super::scheduled::{Missed, ScheduledJob};
+use super::streak::News;
 use super::ticks::{Due, Now, Ticks};
 use super::when::When;
+use crate::faults::{contained, contained_future};
 use crate::observe::notify;
 use crate::{Error, Observer, Signal, Spawn, Timer, Transition, Trigger};
+
+/// Until a schedule is looked at again whose wall clock or time zone panicked.
+const AFTER_PANIC: Duration = Duration::from_secs(10);
 
 type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
@@ -113,8 +118,10 @@ pub struct SchedulerReport {
 
 /// Runs named jobs by interval or cron expression.
 ///
-/// A run that panics or fails is told and counted, and its schedule goes on. Runs of one job never
-/// overlap in a process; with [`ScheduledJob::cluster`], nor among processes.
+/// A run that panics or fails is told and counted, and its schedule goes on; so it does where the
+/// locks, the wall clock or a time zone's offset panic. The log tells the first failure of a job at
+/// `ERROR` and its recovery at `INFO`, failures in between at `DEBUG`; the observer sees each. Runs of
+/// one job never overlap in a process; with [`ScheduledJob::cluster`], nor among processes.
 ///
 /// # Example
 ///
@@ -163,6 +170,9 @@ impl Scheduler {
 
     /// Runs jobs until `shutdown`, then starts no more, waits for those that run, and reports.
     ///
+    /// A run ends by itself or by its [time-out](ScheduledJob::timeout); calls to locks are limited too
+    /// ([`ScheduledJob::cluster`]).
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future drops the runs that are under way; a lock of the cluster is free when its
@@ -193,9 +203,9 @@ impl Scheduler {
     /// As [`run`](Self::run).
     pub async fn run_now(&self, name: &str) -> Option<JobEnd> {
         let job = self.jobs.iter().find(|job| job.name == name)?;
-        let ticks = Ticks::new(&job.schedule, self.now());
+        let ticks = contained(|| Ticks::new(&job.schedule, self.now())).ok();
         let (_trigger, stop) = Trigger::new();
-        Some(self.once(job, &ticks, None, &stop).await)
+        Some(self.once(job, ticks.as_ref(), None, &stop).await)
     }
 
     /// One job's life.
@@ -206,7 +216,8 @@ impl Scheduler {
             failed: 0,
             skipped: 0,
         };
-        let mut ticks = Ticks::new(&job.schedule, self.now());
+        // A panic here comes again at the first look, and is told there.
+        let mut ticks = contained(|| Ticks::new(&job.schedule, self.now())).ok();
         let mut due = Vec::new();
         let mut waited = true;
         if job.at_start {
@@ -217,7 +228,8 @@ impl Scheduler {
                 if stop.is_raised() {
                     break;
                 }
-                report.count(&self.once(job, &ticks, tick, &stop).await);
+                let end = self.once(job, ticks.as_ref(), tick, &stop).await;
+                report.count(&end);
                 waited = false;
             }
             if stop.is_raised() {
@@ -228,14 +240,25 @@ impl Scheduler {
                 Missed::RunOnce => 1,
                 Missed::RunAll { most } => most,
             };
-            match ticks.look(self.now(), most) {
-                Due::Now(now) => due = now,
-                Due::In(wait) => {
-                    let sleep = self.timer.sleep(wait);
-                    drop(select(stop.clone(), sleep).await);
-                }
-            }
             waited = true;
+            let look = contained(|| {
+                let ticks = ticks.get_or_insert_with(|| Ticks::new(&job.schedule, self.now()));
+                ticks.look(self.now(), most)
+            });
+            let wait = match look {
+                Ok(Due::Now(now)) => {
+                    due = now;
+                    continue;
+                }
+                Ok(Due::In(wait)) => wait,
+                Err(panic) => {
+                    let end = JobEnd::Panicked(format!("in its schedule: {panic}"));
+                    self.tell(job, &end, Duration::ZERO);
+                    report.count(&end);
+                    AFTER_PANIC
+                }
+            };
+            drop(select(stop.clone(), self.timer.sleep(wait)).await);
         }
     }
 
@@ -243,7 +266,7 @@ impl Scheduler {
     async fn once(
         &self,
         job: &ScheduledJob,
-        ticks: &Ticks,
+        ticks: Option<&Ticks>,
         tick: Option<SystemTime>,
         stop: &Signal,
     ) -> JobEnd {
@@ -252,15 +275,10 @@ impl Scheduler {
             None => JobEnd::Busy,
             Some(_flight) => {
                 let run = JobRun::new(tick, stop.clone());
-                let (spawner, timer) = (self.spawner.as_deref(), &*self.timer);
-                let work = execute(&job.job, run, job.timeout, spawner, timer);
-                match &job.cluster {
-                    None => work.await,
-                    Some(cluster) => {
-                        let cooldown = || self.cooldown(job, ticks);
-                        under_lock(cluster, timer, work, cooldown).await
-                    }
-                }
+                // What is not contained further inside: a spawner, say.
+                contained_future(self.run_job(job, ticks, run))
+                    .await
+                    .unwrap_or_else(JobEnd::Panicked)
             }
         };
         let took = if end.is_skipped() {
@@ -268,8 +286,20 @@ impl Scheduler {
         } else {
             self.timer.now().saturating_duration_since(started)
         };
-        self.tell(&job.name, &end, took);
+        self.tell(job, &end, took);
         end
+    }
+
+    async fn run_job(&self, job: &ScheduledJob, ticks: Option<&Ticks>, run: JobRun) -> JobEnd {
+        let (spawner, timer) = (self.spawner.as_deref(), &*self.timer);
+        let work = execute(&job.job, run, job.timeout, spawner, timer);
+        match &job.cluster {
+            None => work.await,
+            Some(cluster) => {
+                let cooldown = || ticks.map_or(Duration::ZERO, |ticks| self.cooldown(job, ticks));
+                under_lock(cluster, timer, work, cooldown).await
+            }
+        }
     }
 
     /// How long the lock stays closed after a run.
@@ -283,11 +313,18 @@ impl Scheduler {
         (until_next - until_next / 10).min(most)
     }
 
-    fn tell(&self, name: &str, end: &JobEnd, took: Duration) {
-        if end.is_failure() {
-            tracing::error!(target: "outbox::scheduler", name, %end, ?took, "job failed");
-        } else {
-            tracing::debug!(target: "outbox::scheduler", name, %end, ?took, "job ended");
+    fn tell(&self, job: &ScheduledJob, end: &JobEnd, took: Duration) {
+        let name = &*job.name;
+        match job.streak.note(end) {
+            News::Fails => {
+                tracing::error!(target: "outbox::scheduler", name, %end, ?took, "job failed");
+            }
+            News::WorksAgain(failures) => {
+                tracing::info!(target: "outbox::scheduler", name, %end, ?took, failures, "job works again");
+            }
+            News::None => {
+                tracing::debug!(target: "outbox::scheduler", name, %end, ?took, "job ended");
+            }
         }
         if let Some(observer) = &self.observer {
             notify(&**observer, &Transition::JobEnded { name, end, took });

@@ -2,7 +2,6 @@
 
 use std::error::Error as StdError;
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,7 +10,7 @@ use futures::future::{AbortHandle, BoxFuture, FutureExt};
 
 use super::report::{TaskEnd, TaskKind};
 use super::signal::Stop;
-use crate::faults::{error_chain, panic_message};
+use crate::faults::{contained_future, error_chain};
 use crate::{Spawn, Timer};
 
 /// What a task may return: nothing, a report, or a `Result` whose error is reported.
@@ -54,11 +53,10 @@ where
 /// Runs the closure and its future inside one panic boundary.
 pub(super) async fn contained(start: Start, stop: Stop) -> TaskEnd {
     // Nothing of the task is looked at after a panic, so no broken state can be seen.
-    let run = AssertUnwindSafe(async move { start(stop).await });
-    match run.catch_unwind().await {
+    match contained_future(async move { start(stop).await }).await {
         Ok(None) => TaskEnd::Finished,
         Ok(Some(error)) => TaskEnd::Failed(error),
-        Err(panic) => TaskEnd::Panicked(panic_message(&*panic)),
+        Err(panic) => TaskEnd::Panicked(panic),
     }
 }
 

@@ -178,3 +178,60 @@ fn drops_the_run_when_its_lease_must_have_ended_in_an_outage() {
     assert_eq!(ends.of("j"), [JobEnd::LockLost, failed]);
     assert_eq!(times.all(), [100]);
 }
+
+/// Locks that panic or never answer.
+struct BadLocks {
+    hang: bool,
+}
+
+impl BadLocks {
+    async fn answer<T>(&self) -> Result<T, Error> {
+        assert!(self.hang, "a bug");
+        pending().await
+    }
+}
+
+#[async_trait]
+impl Locks for BadLocks {
+    async fn try_lock(&self, _: &LockRequest) -> Result<LockStatus, Error> {
+        self.answer().await
+    }
+    async fn extend_lock(&self, _: &str, _: LeaseToken, _: Duration) -> Result<LeaseStatus, Error> {
+        self.answer().await
+    }
+    async fn unlock(&self, _: &str, _: LeaseToken, _: Duration) -> Result<LeaseStatus, Error> {
+        self.answer().await
+    }
+}
+
+/// How a job with these locks ended beside a good one, and when the scheduler did.
+fn beside_a_good_one(hang: bool) -> (Vec<JobEnd>, Vec<u64>, Duration) {
+    let (sim, ends) = (Sim::new(), Ends::default());
+    let good = Times::new(&sim);
+    let bad = ScheduledJob::new("bad", every(10), |_: JobRun| async {});
+    let jobs = scheduler(&sim)
+        .job(bad.cluster(BadLocks { hang }))
+        .job(ScheduledJob::new("good", every(10), recording(&good, &[])))
+        .observer(ends.clone());
+    let start = sim.now();
+    run_for(&sim, jobs, 35);
+    (ends.of("bad"), good.all(), sim.now() - start)
+}
+
+#[test]
+fn locks_that_panic_fail_the_run_and_stop_no_job() {
+    let (bad, good, _) = beside_a_good_one(false);
+    let failed = JobEnd::LockFailed("the locks panicked: a bug".into());
+    assert_eq!(bad, [failed.clone(), failed.clone(), failed]);
+    assert_eq!(good, [10, 20, 30]);
+}
+
+#[test]
+fn locks_that_never_answer_fail_the_run_and_hold_up_no_shutdown() {
+    let (bad, good, took) = beside_a_good_one(true);
+    let failed = JobEnd::LockFailed("the locks did not answer within 10s".into());
+    // Asked at 10 and 30; each time 10 s for the question and 10 s for the release.
+    assert_eq!(bad, [failed.clone(), failed]);
+    assert_eq!(good, [10, 20, 30]);
+    assert_eq!(took, 50 * SECOND);
+}

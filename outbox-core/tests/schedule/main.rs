@@ -305,6 +305,47 @@ mod fault {
         assert_eq!((job.finished, job.failed, job.skipped), (1, 4, 0));
     }
 
+    #[cfg(feature = "cron")]
+    #[test]
+    fn of_a_time_zone_is_told_and_stops_no_job() {
+        let (sim, ends) = (Sim::new(), Ends::default());
+        let good = Times::new(&sim);
+        let gone = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let look = Arc::clone(&gone);
+        let zone = move |_| {
+            assert!(!look.load(Ordering::Relaxed), "no time zones");
+            3_600
+        };
+        let cron = Schedule::cron_in("*/5 * * * * *", zone).unwrap();
+        let scheduler = scheduler(&sim)
+            .job(ScheduledJob::new("zone", cron, |_: JobRun| async {}))
+            .job(ScheduledJob::new("good", every(10), recording(&good, &[])))
+            .observer(ends.clone())
+            .build()
+            .unwrap();
+        let outage = async {
+            sim.sleep(12 * SECOND).await;
+            gone.store(true, Ordering::Relaxed);
+            sim.sleep(20 * SECOND).await;
+            gone.store(false, Ordering::Relaxed);
+        };
+        sim.run(join(scheduler.run(sim.sleep(51 * SECOND)), outage));
+        assert_eq!(good.all(), [10, 20, 30, 40, 50]);
+        let panicked = JobEnd::Panicked("in its schedule: no time zones".into());
+        let ends = ends.of("zone");
+        assert_eq!(ends[..2], [JobEnd::Finished, JobEnd::Finished]);
+        assert_eq!(ends[2], panicked);
+        assert_eq!(ends.last(), Some(&JobEnd::Finished));
+    }
+
+    #[cfg(feature = "cron")]
+    #[test]
+    fn of_a_time_zone_at_the_build_is_an_error() {
+        let zone = |_| panic!("no time zones");
+        let error = Schedule::cron_in("0 0 0 * * *", zone).unwrap_err();
+        assert!(error.to_string().contains("no time zones"), "{error}");
+    }
+
     #[test]
     fn of_a_spawned_job_is_told_too_and_a_timed_out_one_is_dropped() {
         struct OnDrop(Times);
@@ -334,6 +375,69 @@ mod fault {
         assert_eq!(ends.of("panics"), [JobEnd::Panicked("spawned".into())]);
         assert_eq!(dropped.all(), [13]);
     }
+}
+
+/// The lines of the scheduler's log, as level and text.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target() == "outbox::scheduler"
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Text(String);
+        impl tracing::field::Visit for Text {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                if field.name() == "message" {
+                    self.0 = format!("{value:?}");
+                }
+            }
+        }
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        let line = format!("{} {}", event.metadata().level(), text.0);
+        self.0.lock().unwrap().push(line);
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn an_outage_is_an_error_of_the_log_once_and_its_end_is_told() {
+    let (sim, ends, log) = (Sim::new(), Ends::default(), Log::default());
+    let count = AtomicU32::new(0);
+    let down = move |_: JobRun| {
+        let run = count.fetch_add(1, Ordering::Relaxed);
+        async move {
+            if (1..5).contains(&run) {
+                Err("down")
+            } else {
+                Ok(())
+            }
+        }
+    };
+    let job = ScheduledJob::new("j", every(10), down);
+    tracing::subscriber::with_default(log.clone(), || {
+        run_for(&sim, scheduler(&sim).job(job).observer(ends.clone()), 75);
+    });
+    let expected = [
+        "DEBUG job ended",
+        "ERROR job failed",
+        "DEBUG job ended",
+        "DEBUG job ended",
+        "DEBUG job ended",
+        "INFO job works again",
+        "DEBUG job ended",
+    ];
+    assert_eq!(*log.0.lock().unwrap(), expected);
+    let failed = |end: &&JobEnd| end.is_failure();
+    assert_eq!(ends.of("j").iter().filter(failed).count(), 4);
 }
 
 mod shutdown {
