@@ -56,13 +56,14 @@ impl Bench {
         execute(&self.pool, "SELECT pg_stat_statements_reset()").await;
     }
 
-    /// The calls on the table of events, their rows and their time on the server.
+    /// The calls on the outbox, their rows and their time on the server.
     pub(crate) async fn statements(&self) -> Vec<String> {
         let text = "SELECT format('%s calls, %s rows each, %s µs each: %s', sum(calls),
                 round(sum(rows) / sum(calls), 1), round(sum(total_exec_time) * 1000 / sum(calls)),
-                min(regexp_replace(left(query, 120), '\\s+', ' ', 'g')))
-            FROM pg_stat_statements WHERE query LIKE '%outbox_events%' AND query NOT LIKE '%INSERT%'
-            GROUP BY left(query, 40) ORDER BY sum(total_exec_time) DESC LIMIT 4";
+                what)
+            FROM pg_stat_statements, substring(query FROM '.*(outbox_[a-z_0-9]+)') AS what
+            WHERE what IS NOT NULL AND query NOT LIKE '%INSERT%'
+            GROUP BY what ORDER BY sum(total_exec_time) DESC LIMIT 4";
         let rows = sqlx::query_scalar(text).fetch_all(&self.pool).await;
         rows.expect("read")
     }

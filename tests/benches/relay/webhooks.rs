@@ -140,6 +140,7 @@ impl Transport for Counted {
 fn start() -> (Child, String) {
     let mut child = Command::new(std::env::current_exe().expect("this program"))
         .arg(RECEIVER)
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("started");
@@ -151,8 +152,13 @@ fn start() -> (Child, String) {
     (child, format!("http://{}/hooks", line.trim()))
 }
 
-/// Reads each request to its end and answers 200.
+/// Reads each request to its end and answers 200; for as long as the benchmark lives, whose end is that
+/// of the input.
 pub(crate) async fn receive() {
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read_line(&mut String::new());
+        std::process::exit(0);
+    });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.expect("a port");
     println!("{}", listener.local_addr().expect("an address"));
