@@ -499,3 +499,30 @@ async fn no_more_bytes_are_held_than_the_budget_allows() {
         .await;
     assert_eq!(most.load(Ordering::SeqCst), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn clones_that_run_at_once_share_the_work_and_each_ends_with_what_it_did() {
+    let store = store();
+    put(&store, (0..400).map(|n| event(n).key(n % 20))).await;
+    let seen = Arc::new(Mutex::new(HashMap::<String, usize>::new()));
+    let counts = Arc::clone(&seen);
+    let transport = Via(move |delivery: Delivery| {
+        *counts.lock().unwrap().entry(text(&delivery)).or_default() += 1_usize;
+        async {
+            pass(ms(1)).await;
+            ok()
+        }
+    });
+    let relay = relay(store.clone(), transport).concurrency(8).batch_size(8);
+    let relay = relay.build().unwrap();
+    let all = || until("all are delivered", || payloads(&store).len() == 400);
+    let (one, other) = tokio::join!(relay.clone().run(all()), relay.run(all()));
+    assert_eq!(one.published + other.published, 400);
+    assert!(
+        one.published > 0 && other.published > 0,
+        "{one:?} {other:?}"
+    );
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 400);
+    assert!(seen.values().all(|count| *count == 1), "{seen:?}");
+}
