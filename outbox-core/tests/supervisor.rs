@@ -202,6 +202,11 @@ mod budget {
             .unwrap_err();
         let text = "setting `budgets.work` ends 61s after the begin; the total is 60s";
         assert_eq!(error.to_string(), text);
+        let mut budgets = Budgets::default();
+        budgets.close = 90 * SECOND;
+        let builder = supervisor(&Sim::new()).budgets(budgets);
+        let text = "setting `budgets.close` is 90s; use at most the total, which is 60s";
+        assert_eq!(builder.build().unwrap_err().to_string(), text);
         let twice = supervisor(&Sim::new())
             .task("a", |s| s)
             .close("a", || async {});
@@ -510,6 +515,39 @@ mod runtime {
                 .run(async {})
                 .await,
         );
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_close_hook_that_blocks_its_thread_breaks_no_budget() {
+        let (release, blocked) = std::sync::mpsc::channel::<()>();
+        let mut budgets = Budgets::default();
+        budgets.close = Duration::from_millis(10);
+        let supervisor = Supervisor::builder(TokioSpawn, TokioTimer)
+            .budgets(budgets)
+            .close("blocks", || async move {
+                let _ = blocked.recv_timeout(5 * SECOND);
+            })
+            .close("next", || async {})
+            .build()
+            .unwrap();
+        let report = supervisor.run(async {}).await;
+        drop(release);
+        assert_eq!(report.task("blocks").unwrap().end, TaskEnd::Abandoned);
+        assert_eq!(report.task("next").unwrap().end, TaskEnd::Finished);
+        assert!(report.took < 5 * SECOND, "{report:?}");
+    }
+
+    #[test]
+    fn the_reports_of_a_relay_and_a_scheduler_are_outputs_of_tasks() {
+        let sim = Sim::new();
+        let supervisor = supervisor(&sim)
+            .task("relay", |_| async { outbox_core::Report::default() })
+            .task("jobs", |_| async {
+                outbox_core::SchedulerReport::default()
+            })
+            .build()
+            .unwrap();
+        assert!(sim.run(supervisor.run(async {})).is_clean());
     }
 
     #[tokio::test(start_paused = true)]

@@ -26,15 +26,12 @@ pub(super) struct Cron {
 
 impl Cron {
     pub(super) fn parse(expression: &str, offset: Offset) -> Result<Self, Error> {
-        let refuse = |problem: &dyn std::fmt::Display| {
-            Error::invalid_config("cron", format!("is {expression:?}: {problem}"))
+        let refuse = |problem: &str| {
+            let problem = format!("is {expression:?}: {problem}; {EXAMPLE}");
+            Error::invalid_config("cron", problem)
         };
-        let inner = CronParser::builder()
-            .seconds(Seconds::Required)
-            .year(Year::Disallowed)
-            .build()
-            .parse(expression)
-            .map_err(|error| refuse(&error))?;
+        let inner = parse(expression)
+            .map_err(|error| refuse(&why_refused(expression)).with_source(error))?;
         let cron = Self {
             inner: Arc::new(inner),
             offset,
@@ -42,7 +39,7 @@ impl Cron {
         // From the epoch on, every date of the calendar comes within 40 years.
         contained(|| cron.after(UNIX_EPOCH))
             .map_err(|panic| refuse(&format!("its time zone's offset panicked: {panic}")))?
-            .ok_or_else(|| refuse(&"it names a time that never comes"))?;
+            .ok_or_else(|| refuse("it names a time that never comes"))?;
         Ok(cron)
     }
 
@@ -70,6 +67,54 @@ impl Cron {
             offset: &*self.offset,
         }
     }
+}
+
+const EXAMPLE: &str = "an example: `0 30 9 * * MON-FRI` is 09:30:00 from Monday to Friday";
+
+/// Each field, and what it takes.
+const FIELDS: [(&str, &str); 6] = [
+    ("second", "0-59"),
+    ("minute", "0-59"),
+    ("hour", "0-23"),
+    ("day of the month", "1-31 or L"),
+    ("month", "1-12 or JAN-DEC"),
+    ("day of the week", "0-7 or SUN-SAT"),
+];
+
+fn parse(expression: &str) -> Result<croner::Cron, CronError> {
+    CronParser::builder()
+        .seconds(Seconds::Required)
+        .year(Year::Disallowed)
+        .build()
+        .parse(expression)
+}
+
+/// What is wrong with an expression that was refused, in the words of its fields.
+fn why_refused(expression: &str) -> String {
+    let fields: Vec<_> = expression.split_whitespace().collect();
+    if expression.trim_start().starts_with('@') {
+        return "of the names with `@` only @yearly, @monthly, @weekly, @daily and @hourly are known (for an interval: `Schedule::every`)"
+            .to_owned();
+    }
+    if fields.len() != FIELDS.len() {
+        let names = FIELDS.map(|(name, _)| name).join(", ");
+        let hint = match fields.len() {
+            5 => format!(" (in a crontab's five the second is missing: `0 {expression}`)"),
+            _ => String::new(),
+        };
+        return format!("it has {} fields and needs 6: {names}{hint}", fields.len());
+    }
+    for (index, (name, takes)) in FIELDS.iter().enumerate() {
+        let mut alone = ["*"; FIELDS.len()];
+        alone[index] = fields[index];
+        if parse(&alone.join(" ")).is_err() {
+            let field = fields[index];
+            return format!(
+                "the {name} `{field}` is not understood (it takes {takes}, `*`, lists, ranges and steps such as `*/5`)"
+            );
+        }
+    }
+    "it is not understood".to_owned()
 }
 
 /// Whole seconds since the epoch, rounded down.
@@ -262,6 +307,45 @@ mod tests {
                 error.to_string().starts_with("setting `cron` is "),
                 "{error}"
             );
+        }
+    }
+
+    #[test]
+    fn says_which_field_is_wrong_and_shows_a_right_one() {
+        for (expression, problem) in [
+            (
+                "61 * * * * *",
+                "the second `61` is not understood (it takes 0-59,",
+            ),
+            (
+                "0 0 25 * * *",
+                "the hour `25` is not understood (it takes 0-23,",
+            ),
+            ("a b c d e f", "the second `a` is not"),
+            ("0 0 0 * * MON#6", "the day of the week `MON#6` is not"),
+            ("0 0 0 1-0 * *", "the day of the month `1-0` is not"),
+            ("0/5 * * * * *", "the second `0/5` is not"),
+            (
+                "30 9 * * *",
+                "it has 5 fields and needs 6: second, minute, hour, day of the month, month, day of the week (in a crontab's five the second is missing: `0 30 9 * * *`)",
+            ),
+            ("", "it has 0 fields"),
+            ("@every 5s", "of the names with `@` only"),
+            ("0 0 0 30 2 *", "it names a time that never comes"),
+        ] {
+            let error = Cron::parse(expression, Arc::new(|_| 0)).err().unwrap();
+            let text = error.to_string();
+            let expected = format!("setting `cron` is {expression:?}: {problem}");
+            assert!(text.starts_with(&expected), "{text}");
+            assert!(
+                text.ends_with(
+                    "an example: `0 30 9 * * MON-FRI` is 09:30:00 from Monday to Friday"
+                ),
+                "{text}"
+            );
+        }
+        for name in ["@yearly", "@monthly", "@weekly", "@daily", "@hourly"] {
+            assert!(parse(name).is_ok(), "{name}");
         }
     }
 

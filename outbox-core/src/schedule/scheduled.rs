@@ -10,6 +10,9 @@ use super::streak::Streak;
 use super::when::{Schedule, When};
 use crate::{Error, Locks, MAX_NAME};
 
+/// Calls to the locks get a third of the lease: with less they could not be answered.
+const LEAST_LEASE: Duration = Duration::from_secs(1);
+
 /// What becomes of ticks that passed while the job ran, or while the process slept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -37,6 +40,7 @@ pub struct ScheduledJob {
     pub(super) timeout: Option<Duration>,
     pub(super) at_start: bool,
     pub(super) cluster: Option<Cluster>,
+    lock_lease: Duration,
     pub(super) streak: Arc<Streak>,
     flight: Arc<AtomicBool>,
 }
@@ -62,6 +66,7 @@ impl ScheduledJob {
             timeout: None,
             at_start: false,
             cluster: None,
+            lock_lease: Duration::from_secs(60),
             streak: Arc::default(),
             flight: Arc::default(),
         }
@@ -99,14 +104,16 @@ impl ScheduledJob {
         self.cluster = Some(Cluster {
             locks: Arc::new(locks),
             lock: format!("outbox-job/{}", self.name),
-            lease: Duration::from_secs(60),
+            lease: self.lock_lease,
         });
         self
     }
 
     /// How long after a crash another process may run it. The lock is extended at a third of it.
-    /// Default: one minute. Without [`cluster`](Self::cluster) it means nothing.
+    /// Default: one minute; at least 1 s. Without [`cluster`](Self::cluster), named before or after, it
+    /// means nothing.
     pub const fn lock_lease(mut self, lease: Duration) -> Self {
+        self.lock_lease = lease;
         if let Some(cluster) = &mut self.cluster {
             cluster.lease = lease;
         }
@@ -122,6 +129,11 @@ impl ScheduledJob {
                 format!("is {name:?}; use 1 to {} bytes", MAX_NAME - 16),
             );
         }
+        if name.contains('\0') {
+            let problem =
+                format!("is {name:?}; leave out the NUL character, which databases refuse");
+            return refuse("name", problem);
+        }
         if matches!(self.schedule.0, When::Every(period) if period.is_zero()) {
             return refuse("schedule", format!("of {name:?} is every 0 s; use more"));
         }
@@ -134,8 +146,10 @@ impl ScheduledJob {
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
             return refuse("timeout", format!("of {name:?} is 0 s; use more"));
         }
-        if self.cluster.as_ref().is_some_and(|c| c.lease.is_zero()) {
-            return refuse("lock_lease", format!("of {name:?} is 0 s; use more"));
+        if self.lock_lease < LEAST_LEASE {
+            let lease = self.lock_lease;
+            let problem = format!("of {name:?} is {lease:?}; use at least {LEAST_LEASE:?}");
+            return refuse("lock_lease", problem);
         }
         Ok(())
     }

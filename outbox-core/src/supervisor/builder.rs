@@ -139,6 +139,11 @@ impl SupervisorBuilder {
 
     /// A hook that closes something when every task has ended; hooks run one by one in the order in
     /// which they were added: broker clients first, then the pools that tasks used.
+    ///
+    /// Each runs as a task of its own. It must not block its thread: one that does can't be dropped
+    /// at the end of its budget, is reported as abandoned and left behind, and where the runtime has
+    /// one thread it holds up the whole shutdown. Put such work on a thread of its own
+    /// (`tokio::task::spawn_blocking`).
     pub fn close<F, Fut>(mut self, name: impl Into<String>, hook: F) -> Self
     where
         F: FnOnce() -> Fut + Send + 'static,
@@ -200,6 +205,11 @@ impl SupervisorBuilder {
                 let problem = format!("ends {value:?} after the begin; the total is {total:?}");
                 return Err(Error::invalid_config(field, problem));
             }
+        }
+        let close = self.budgets.close;
+        if close > total {
+            let problem = format!("is {close:?}; use at most the total, which is {total:?}");
+            return Err(Error::invalid_config("budgets.close", problem));
         }
         Ok(Supervisor {
             spawner: self.spawner,

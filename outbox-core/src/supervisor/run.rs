@@ -12,10 +12,10 @@ use futures::{StreamExt, select_biased};
 use super::group::Group;
 use super::readiness::Readiness;
 use super::report::{ShutdownCause, ShutdownReport, TaskEnd, TaskKind, TaskReport};
-use super::task::{self, Ended, Task};
+use super::task::{self, AbortOnDrop, Ended, Task};
 use super::{Budgets, OnFailure, Supervisor};
 use crate::observe::notify;
-use crate::{Observer, Timer, Transition};
+use crate::{Observer, Spawn, Timer, Transition};
 
 type Wait<'a, F> = Pin<&'a mut F>;
 
@@ -38,6 +38,7 @@ pub(super) async fn run(
 }
 
 struct Running {
+    spawner: Arc<dyn Spawn>,
     timer: Arc<dyn Timer>,
     budgets: Budgets,
     on_failure: OnFailure,
@@ -65,6 +66,7 @@ impl Running {
     fn start(supervisor: Supervisor) -> (Self, Vec<Task>) {
         let (sender, ends) = mpsc::unbounded();
         let mut running = Self {
+            spawner: supervisor.spawner,
             timer: supervisor.timer,
             budgets: supervisor.budgets,
             on_failure: supervisor.on_failure,
@@ -83,8 +85,8 @@ impl Running {
             running.reports.push(None);
             let group = running.group(task.kind);
             let stop = group.signal();
-            let (spawner, timer) = (&*supervisor.spawner, Arc::clone(&running.timer));
-            let handle = task::spawn(spawner, &timer, sender.clone(), index, task.start, stop);
+            let (spawner, timer) = (&*running.spawner, &running.timer);
+            let handle = task::spawn(spawner, timer, sender.clone(), index, task.start, stop);
             running.group(task.kind).add(index, handle);
         }
         running.readiness.0.set(true);
@@ -204,11 +206,14 @@ impl Running {
                 TaskEnd::Abandoned
             } else {
                 let stop = self.work.signal();
-                let mut run = pin!(task::contained(hook.start, stop).fuse());
+                // A task of its own, so that a hook that blocks its thread breaks no budget.
+                let (sender, mut ends) = mpsc::unbounded();
+                let handle = task::spawn(&*self.spawner, &self.timer, sender, 0, hook.start, stop);
+                let _guard = AbortOnDrop(handle);
                 let until = self.capped(start, self.budgets.close);
                 let mut late = self.timer.sleep(until - start).fuse();
                 select_biased! {
-                    end = run => end,
+                    ended = ends.select_next_some() => ended.end,
                     () = abort.as_mut() => {
                         self.aborted = true;
                         TaskEnd::Abandoned

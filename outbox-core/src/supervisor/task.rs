@@ -11,15 +11,28 @@ use futures::future::{AbortHandle, BoxFuture, FutureExt};
 use super::report::{TaskEnd, TaskKind};
 use super::signal::Stop;
 use crate::faults::{contained_future, error_chain};
-use crate::{Spawn, Timer};
+use crate::{Report, SchedulerReport, Spawn, Timer};
 
-/// What a task may return: nothing, a report, or a `Result` whose error is reported.
+/// What a task or a job may return: nothing, the report of a relay or a scheduler, or a `Result`
+/// with any value, whose error is reported. Implement it for types of your own.
 pub trait TaskOutput {
     /// The error with its causes in one line, if it is one.
     fn into_error(self) -> Option<String>;
 }
 
 impl TaskOutput for () {
+    fn into_error(self) -> Option<String> {
+        None
+    }
+}
+
+impl TaskOutput for Report {
+    fn into_error(self) -> Option<String> {
+        None
+    }
+}
+
+impl TaskOutput for SchedulerReport {
     fn into_error(self) -> Option<String> {
         None
     }
@@ -89,6 +102,15 @@ impl Drop for Reporter {
             end: self.end.clone(),
             at: self.timer.now(),
         });
+    }
+}
+
+/// Drops the task together with whoever waits for it.
+pub(super) struct AbortOnDrop(pub(super) AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -235,3 +235,30 @@ fn locks_that_never_answer_fail_the_run_and_hold_up_no_shutdown() {
     assert_eq!(good, [10, 20, 30]);
     assert_eq!(took, 50 * SECOND);
 }
+
+#[test]
+fn the_lease_may_be_named_before_the_locks() {
+    let lease_of = |name: fn(ScheduledJob, OneLock) -> ScheduledJob| {
+        let sim = Sim::new();
+        let locks = OneLock::new(&sim);
+        let job = ScheduledJob::new("j", every(10), |_: JobRun| pending::<()>());
+        let scheduler = scheduler(&sim)
+            .job(name(job, locks.clone()))
+            .build()
+            .unwrap();
+        let start = sim.now();
+        let look = async {
+            sim.sleep(15 * SECOND).await;
+            let until = locks.held.lock().unwrap().as_ref().unwrap().1;
+            until - start
+        };
+        let run = Box::pin(scheduler.run(pending()));
+        match sim.run(futures::future::select(run, Box::pin(look))) {
+            futures::future::Either::Right((lease, _)) => lease,
+            futures::future::Either::Left(_) => panic!("ended"),
+        }
+    };
+    let before = lease_of(|job, locks| job.lock_lease(300 * SECOND).cluster(locks));
+    let after = lease_of(|job, locks| job.cluster(locks).lock_lease(300 * SECOND));
+    assert_eq!((before, after), (310 * SECOND, 310 * SECOND));
+}

@@ -267,6 +267,13 @@ mod guard {
         assert!(refused(job(every(1)).timeout(Duration::ZERO)).starts_with("setting `timeout`"));
         let unnamed = ScheduledJob::new("", every(1), |_: JobRun| async {});
         assert!(refused(unnamed).starts_with("setting `name`"));
+        let nul = ScheduledJob::new("a\0b", every(1), |_: JobRun| async {});
+        assert!(refused(nul).contains("leave out the NUL character"));
+        let short = refused(job(every(1)).lock_lease(Duration::from_nanos(1)));
+        assert_eq!(
+            short,
+            "setting `lock_lease` of \"j\" is 1ns; use at least 1s"
+        );
         let twice = scheduler(&Sim::new()).job(job(every(1))).job(job(every(2)));
         assert!(twice.build().unwrap_err().to_string().contains("unique"));
     }
