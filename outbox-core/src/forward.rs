@@ -111,6 +111,7 @@ forward!(Signer {
 forward!(RetryPolicy {
     fn validate() -> Result<(), Error>;
     fn max_attempts(event: &Event) -> u32;
+    fn retry_after_cap(event: &Event) -> Duration;
     fn decide(attempt: &FailedAttempt, error: &DeliveryError) -> RetryDecision;
 });
 

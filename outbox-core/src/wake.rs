@@ -1,5 +1,6 @@
 //! What tells an idle relay to look at once instead of at the next poll.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,7 +59,9 @@ pub struct Poke {
 #[derive(Debug, Default)]
 struct Shared {
     pokes: AtomicU64,
-    waiting: Mutex<Vec<Waker>>,
+    listeners: AtomicU64,
+    /// By the number of the listener.
+    waiting: Mutex<BTreeMap<u64, Waker>>,
 }
 
 impl Poke {
@@ -72,7 +75,7 @@ impl Poke {
     pub fn poke(&self) {
         self.shared.pokes.fetch_add(1, Ordering::AcqRel);
         let waiting = std::mem::take(&mut *self.shared.lock());
-        waiting.into_iter().for_each(Waker::wake);
+        waiting.into_values().for_each(Waker::wake);
     }
 }
 
@@ -80,12 +83,18 @@ impl Wake for Poke {
     fn wakes(&self) -> BoxStream<'static, ()> {
         let seen = self.shared.pokes.load(Ordering::Acquire);
         let shared = Arc::clone(&self.shared);
-        Pokes { shared, seen }.boxed()
+        let listener = shared.listeners.fetch_add(1, Ordering::Relaxed);
+        let pokes = Pokes {
+            shared,
+            listener,
+            seen,
+        };
+        pokes.boxed()
     }
 }
 
 impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Waker>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Waker>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -93,7 +102,16 @@ impl Shared {
 /// Yields one item for any number of pokes since the last.
 struct Pokes {
     shared: Arc<Shared>,
+    listener: u64,
     seen: u64,
+}
+
+impl Drop for Pokes {
+    fn drop(&mut self) {
+        // The waker may own the task that is being dropped: let it go without the lock.
+        let waker = self.shared.lock().remove(&self.listener);
+        drop(waker);
+    }
 }
 
 impl Stream for Pokes {
@@ -108,9 +126,10 @@ impl Stream for Pokes {
             self.seen = pokes;
             return Poll::Ready(Some(()));
         }
-        if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
-            waiting.push(cx.waker().clone());
-        }
+        waiting
+            .entry(self.listener)
+            .and_modify(|waker| waker.clone_from(cx.waker()))
+            .or_insert_with(|| cx.waker().clone());
         Poll::Pending
     }
 }
@@ -120,6 +139,19 @@ mod tests {
     use futures::FutureExt;
 
     use super::*;
+
+    #[test]
+    fn a_listener_that_is_dropped_leaves_no_waker_behind() {
+        let poke = Poke::new();
+        let mut stays = poke.wakes();
+        assert_eq!(stays.next().now_or_never(), None);
+        for _ in 0..100 {
+            assert_eq!(poke.wakes().next().now_or_never(), None);
+        }
+        assert_eq!(poke.shared.lock().len(), 1, "the one that still listens");
+        poke.poke();
+        assert_eq!(stays.next().now_or_never(), Some(Some(())));
+    }
 
     #[test]
     fn folds_pokes_and_reaches_every_listener() {

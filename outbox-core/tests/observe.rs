@@ -71,6 +71,7 @@ fn tell_all(observer: &dyn Observer) {
         death(Some(event), Some(SECOND)),
         death(None, None),
         Transition::Released { events: 2 },
+        Transition::Abandoned { events: 2 },
         Transition::LeaseLost { lease },
         Transition::Settled {
             events: 3,
@@ -522,7 +523,7 @@ mod recording {
     fn keeps_every_transition_by_name_with_its_event() {
         let seen = RecordingObserver::new();
         tell_all(&seen);
-        assert_eq!(seen.names().len(), 18);
+        assert_eq!(seen.names().len(), 19);
         assert_eq!(seen.names()[..2], ["claimed", "attempting"]);
         assert_eq!(seen.count("dead"), 2);
         assert_eq!(seen.all()[2].seq, Some(7));

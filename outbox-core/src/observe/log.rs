@@ -88,6 +88,9 @@ impl Observer for TracingObserver {
             Transition::Released { events } => {
                 tracing::trace!(target: "outbox", events, "released");
             }
+            Transition::Abandoned { events } => {
+                tracing::warn!(target: "outbox", events, "abandoned; delivered again when their leases end");
+            }
             _ => {}
         }
     }

@@ -123,6 +123,9 @@ impl Observer for MetricsObserver {
             Transition::Released { events } => {
                 counter!("outbox_released_total").increment(count(events));
             }
+            Transition::Abandoned { events } => {
+                counter!("outbox_abandoned_total").increment(count(events));
+            }
             Transition::LeaseLost { .. } => counter!("outbox_leases_lost_total").increment(1),
             Transition::Settled { events, took } => {
                 counter!("outbox_settled_events_total").increment(count(events));
@@ -216,6 +219,11 @@ fn describe() {
             "outbox_released_total",
             Unit::Count,
             "Events given back before they started",
+        ),
+        (
+            "outbox_abandoned_total",
+            Unit::Count,
+            "Events given up at the end of a run",
         ),
         (
             "outbox_deaths_total",

@@ -94,6 +94,13 @@ pub enum Transition<'a> {
         /// Events.
         events: usize,
     },
+    /// At the end of a run: events that it gave up, as [`Report::abandoned`](crate::Report) counts
+    /// them. Their attempts were cut off, or the store was not told what came of them; they are
+    /// delivered again when their leases have expired.
+    Abandoned {
+        /// Events.
+        events: usize,
+    },
     /// A lease was taken over, or ran out with nobody to settle it.
     LeaseLost {
         /// Which.
@@ -160,6 +167,7 @@ impl Transition<'_> {
             Self::Deferred { .. } => "deferred",
             Self::Dead { .. } => "dead",
             Self::Released { .. } => "released",
+            Self::Abandoned { .. } => "abandoned",
             Self::LeaseLost { .. } => "lease_lost",
             Self::Settled { .. } => "settled",
             Self::StoreDown { .. } => "store_down",

@@ -41,7 +41,7 @@ impl Driver<'_> {
                     self.store_answered(sent, now);
                     self.settled(&batch, &statuses, sent, now);
                 }
-                Err(error) => self.settle_failed(batch, &error, sent, now),
+                Err(error) => self.settle_failed(batch, error, sent, now),
             },
             What::Extend { leases, result } => {
                 self.keeper.answered();
@@ -52,7 +52,7 @@ impl Driver<'_> {
                     }
                     Err(error) => {
                         self.keeper.hurry();
-                        self.store_failed("extend", &error, sent, now);
+                        self.store_failed("extend", error, sent, now);
                     }
                 }
             }
@@ -67,7 +67,7 @@ impl Driver<'_> {
                     if error.is_retryable() && orphan.until > now && self.stage.tries_again() {
                         self.orphans.push(orphan);
                     }
-                    self.store_failed("release_claim", &error, sent, now);
+                    self.store_failed("release_claim", error, sent, now);
                 }
             },
             What::Hold { wish, result } => match result {
@@ -78,7 +78,7 @@ impl Driver<'_> {
                     if wish.until > now && !superseded && self.stage.tries_again() {
                         self.holds.push(wish);
                     }
-                    self.store_failed("hold", &error, sent, now);
+                    self.store_failed("hold", error, sent, now);
                 }
                 Err(error) => {
                     tracing::warn!(error = %error_chain(&error), "a hold was refused; only this relay pauses");
@@ -102,7 +102,7 @@ impl Driver<'_> {
         for row in claim.undecodable {
             self.undecodable(&row, now);
         }
-        for run in runs(claim.events, sent) {
+        for run in runs(claim.events, sent, now) {
             self.held_bytes += run.held().map(Held::bytes).sum::<u64>();
             self.place(run, now);
         }
@@ -148,10 +148,10 @@ impl Driver<'_> {
         if !certain.contains(&error.kind()) {
             self.orphans.push(orphan);
         }
-        self.store_failed("claim", &error, sent, now);
+        self.store_failed("claim", error, sent, now);
         if self.mode != Mode::Forever && self.stage.claims() {
             self.stage = Stage::Finishing;
-            self.error = Some(error);
+            self.error = self.failure.take();
         }
     }
 
@@ -161,7 +161,11 @@ impl Driver<'_> {
         let mut released = 0;
         for (index, settlement) in batch.entries.iter().enumerate() {
             let outcome = &settlement.outcome;
-            match statuses.get(index).unwrap_or(&LeaseStatus::Unknown) {
+            let status = statuses.get(index).unwrap_or(&LeaseStatus::Unknown);
+            if *status != LeaseStatus::Lost {
+                self.lost.remove(&settlement.lease);
+            }
+            match status {
                 LeaseStatus::Ours => {
                     released += usize::from(*outcome == Outcome::Release);
                     self.report.count(outcome);
@@ -188,12 +192,16 @@ impl Driver<'_> {
         }
     }
 
+    /// Counts a lost lease and tells of it, once.
     fn lost(&mut self, lease: Lease) {
+        if self.lost.remove(&lease) {
+            return;
+        }
         self.report.lost += 1;
         self.watch.tell(&Transition::LeaseLost { lease });
     }
 
-    fn settle_failed(&mut self, batch: Batch, error: &Error, sent: Instant, now: Instant) {
+    fn settle_failed(&mut self, batch: Batch, error: Error, sent: Instant, now: Instant) {
         if !self.stage.tries_again() {
             self.settles.give_up();
             self.store_failed("settle", error, sent, now);
@@ -206,7 +214,7 @@ impl Driver<'_> {
                 .settles
                 .refused(batch, &self.settings().store_retry, now)
             {
-                let error = error_chain(error);
+                let error = error_chain(&error);
                 tracing::error!(seq, error, "the store refuses to settle an event");
             }
         }
@@ -216,6 +224,7 @@ impl Driver<'_> {
         let unknown = std::iter::repeat(&LeaseStatus::Unknown);
         let statuses: HashMap<_, _> = leases.iter().zip(statuses.iter().chain(unknown)).collect();
         let mut lost = Vec::new();
+        let mut settled_later = Vec::new();
         let mut ready = Vec::new();
         let mut tails = VecDeque::new();
         for (index, work) in self.slots.works_mut() {
@@ -231,6 +240,10 @@ impl Driver<'_> {
                 }
             }
             if lost.len() > lost_before {
+                let head = &work.run.head;
+                if work.state.live() && lost[lost_before..].contains(&head.claimed.lease) {
+                    settled_later.push(head.claimed.lease);
+                }
                 // A run is lost whole: what is still ours would overtake what another has.
                 tails.append(&mut work.run.tail);
             }
@@ -243,8 +256,9 @@ impl Driver<'_> {
         }
         self.keeper.holds(sent);
         for lease in lost {
-            self.watch.tell(&Transition::LeaseLost { lease });
+            self.lost(lease);
         }
+        self.lost.extend(settled_later);
         let now = self.now();
         for held in tails {
             self.give_back(&held, now);
@@ -259,35 +273,42 @@ impl Driver<'_> {
             tracing::info!(?outage, "the store answers again");
             self.watch.tell(&Transition::StoreUp { outage });
         }
+        if !self.health.troubled() {
+            self.failure = None;
+        }
     }
 
-    fn store_failed(&mut self, call: &str, error: &Error, sent: Instant, now: Instant) {
-        if self.health.failed(error, sent, now) {
-            let text = error_chain(error);
+    fn store_failed(&mut self, call: &str, error: Error, sent: Instant, now: Instant) {
+        if self.health.failed(&error, sent, now) {
+            let text = error_chain(&error);
             tracing::error!(call, error = text, "the store fails; the relay tries on");
-            self.watch.tell(&Transition::StoreDown { error });
+            self.watch.tell(&Transition::StoreDown { error: &error });
+        }
+        self.failure = Some(error);
+        if self.stage.starts() && self.health.hopeless() {
+            self.give_up(now);
         }
     }
 }
 
 /// The events as runs, in the order of their heads.
-fn runs(events: Vec<Claimed>, sent: Instant) -> Vec<Run> {
+fn runs(events: Vec<Claimed>, sent: Instant, now: Instant) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::with_capacity(events.len());
     let mut keys: HashMap<(String, String), usize> = HashMap::new();
     for claimed in events {
         if let Some(last) = runs.last_mut().filter(|run| run.takes(&claimed)) {
-            last.tail.push_back(Held::new(claimed, sent));
+            last.tail.push_back(Held::new(claimed, sent, now));
             continue;
         }
         if let Some(key) = &claimed.event.key {
             let name = (claimed.event.destination.clone(), key.clone());
             if let Some(index) = keys.get(&name) {
-                runs[*index].tail.push_back(Held::new(claimed, sent));
+                runs[*index].tail.push_back(Held::new(claimed, sent, now));
                 continue;
             }
             keys.insert(name, runs.len());
         }
-        runs.push(Run::of(Held::new(claimed, sent)));
+        runs.push(Run::of(Held::new(claimed, sent, now)));
     }
     runs
 }

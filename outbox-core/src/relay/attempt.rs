@@ -8,6 +8,7 @@ use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{AbortHandle, BoxFuture, abortable};
 
+use super::settings::later;
 use crate::faults::{contained, contained_future};
 use crate::{Claimed, Delivery, DeliveryError, Receipt, Spawn, Transport};
 
@@ -55,7 +56,7 @@ impl<'a> Attempt<'a> {
             body: body.unwrap_or_else(|panic| Body::Failed(Some(panicked(&panic)))),
             delivery,
             started: now,
-            deadline: now + timeout,
+            deadline: later(now, timeout),
         }
     }
 

@@ -156,6 +156,18 @@ impl RelayBuilder {
         self
     }
 
+    /// The longest time for one call of the store (claim, settle, extension, release, hold). One that
+    /// has not answered by then is dropped and counts as
+    /// [`Unavailable`](crate::ErrorKind::Unavailable): observers are told that the store is down, and
+    /// calls are made again after the [backoff](Self::store_backoff). Above zero. Default: 30 s.
+    ///
+    /// It ends the wait for a connection that has gone mute, on which no answer and no error comes
+    /// any more. Keep it well above what the slowest claim takes.
+    pub fn store_timeout(mut self, timeout: Duration) -> Self {
+        self.parts.settings.store_timeout = timeout;
+        self
+    }
+
     /// The first and the longest delay between tries while the store fails; it doubles in between,
     /// with jitter. Default: 100 ms and 30 s.
     pub fn store_backoff(mut self, base: Duration, cap: Duration) -> Self {

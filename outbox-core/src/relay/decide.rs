@@ -33,12 +33,13 @@ impl Verdict {
     }
 }
 
-/// Why a claimed event must not be delivered at all.
+/// Why a claimed event must not be delivered at all. `expired`: its deadline has passed.
 pub(super) fn undeliverable(
     policy: &dyn RetryPolicy,
     claimed: &Claimed,
+    expired: bool,
 ) -> Option<(DeathReason, String)> {
-    if claimed.expired {
+    if expired {
         return Some((
             DeathReason::Expired,
             "expired before it was delivered".into(),
@@ -72,7 +73,8 @@ pub(super) fn failed(
             error: text,
         }),
         DeliveryErrorKind::NotAttempted => {
-            let after = error.retry_after().unwrap_or(DEFER).max(LEAST_DEFER);
+            let after = asked(policy, claimed, error).unwrap_or(DEFER);
+            let after = after.max(LEAST_DEFER);
             Verdict {
                 outcome: Outcome::Defer {
                     after,
@@ -85,10 +87,10 @@ pub(super) fn failed(
         DeliveryErrorKind::Transient => Verdict::only(retry(policy, claimed, age, error, text).0),
         DeliveryErrorKind::Throttled => {
             let (outcome, after) = retry(policy, claimed, age, error, text);
-            let asked = error.retry_after().or(after).unwrap_or(DEFER);
+            let asked = asked(policy, claimed, error).or(after).unwrap_or(DEFER);
             Verdict {
                 outcome,
-                // The policy's cap on what a receiver may ask for goes for the destination too.
+                // What the policy made of it goes for the destination too.
                 pause: Some(after.map_or(asked, |after| asked.min(after))),
                 shared: true,
             }
@@ -116,6 +118,15 @@ fn retry(
         RetryDecision::After(after) => (Outcome::Retry { after, error: text }, Some(after)),
         RetryDecision::GiveUp(reason) => dead(reason, text),
     }
+}
+
+/// How long the receiver asked to be left alone, within what the policy allows.
+fn asked(policy: &dyn RetryPolicy, claimed: &Claimed, error: &DeliveryError) -> Option<Duration> {
+    let asked = error.retry_after()?;
+    let event = &claimed.event;
+    let cap = contained(|| policy.retry_after_cap(event))
+        .unwrap_or_else(|_| RetryPolicy::retry_after_cap(&Backoff::exponential(), event));
+    Some(asked.min(cap))
 }
 
 fn limit(policy: &dyn RetryPolicy, claimed: &Claimed) -> u32 {

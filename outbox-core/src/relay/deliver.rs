@@ -52,10 +52,11 @@ impl Driver<'_> {
                 }
                 State::Idle | State::Fresh => {
                     let now = self.parts.timer.now();
-                    if work.run.head.lost {
+                    let head = &work.run.head;
+                    if head.lost {
                         self.next_of_run(index);
                     } else if let Some((reason, error)) =
-                        undeliverable(&*self.parts.retry, &work.run.head.claimed)
+                        undeliverable(&*self.parts.retry, &head.claimed, head.expired(now))
                     {
                         self.die_undelivered(index, reason, error, now);
                     } else if !self.begin(index, now) {

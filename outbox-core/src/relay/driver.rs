@@ -1,8 +1,9 @@
 //! The loop: one `poll` over deliveries, store calls, wake-ups and time.
 //!
 //! Everything that is under way is a sibling here; nothing is awaited inside another. A store call
-//! that has begun is polled until it ends.
+//! that has begun is polled until it ends or its time is up.
 
+use std::collections::HashSet;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::{Context, Poll};
@@ -27,7 +28,7 @@ use super::slots::{Slots, State};
 use super::stage::{Mode, Stage};
 use super::watch::Watch;
 use crate::faults::contained;
-use crate::{Error, Wake};
+use crate::{Error, ErrorKind, Lease, Transition, Wake};
 
 /// Rounds before the task gives way to others.
 const ROUNDS: usize = 8;
@@ -90,6 +91,10 @@ pub(super) struct Driver<'a> {
     pub(super) quiet: bool,
     pub(super) report: Report,
     pub(super) error: Option<Error>,
+    /// Lost by what an extension said; their settles will say so again.
+    pub(super) lost: HashSet<Lease>,
+    /// What the store failed with last, while it does.
+    pub(super) failure: Option<Error>,
     pub(super) watch: Watch<'a>,
     started: Instant,
     wakes: Vec<BoxStream<'static, ()>>,
@@ -106,6 +111,7 @@ impl<'a> Driver<'a> {
         let [calls_child, wakes_child, alarm_child] =
             [CALLS, WAKES, ALARM].map(|index| ready.child(index));
         wakes_child.waker.wake_by_ref();
+        let patience = (mode != Mode::Forever).then_some(settings.drain_budget);
         Self {
             parts,
             mode,
@@ -117,7 +123,7 @@ impl<'a> Driver<'a> {
             ahead: Ahead::new(settings.concurrency),
             settles: Settles::new(settings.settle_after, settings.settle_batch),
             keeper: Keeper::new(settings.lease),
-            health: Health::new(settings.store_retry.clone()),
+            health: Health::new(settings.store_retry.clone(), patience),
             pacing: Pacing::new(settings.poll_interval, settings.store_retry.spread.clone()),
             holds: Vec::new(),
             orphans: Vec::new(),
@@ -125,6 +131,8 @@ impl<'a> Driver<'a> {
             quiet: true,
             report: Report::default(),
             error: None,
+            lost: HashSet::new(),
+            failure: None,
             watch: Watch::new(&parts.observers),
             started: parts.timer.now(),
             wakes: wakes(parts),
@@ -232,6 +240,16 @@ impl<'a> Driver<'a> {
         sooner(calls, time)
     }
 
+    /// The store has failed for too long for a run that ends by itself.
+    pub(super) fn give_up(&mut self, now: Instant) {
+        let failure = self.failure.take();
+        self.error = self.error.take().or(failure);
+        self.shut_down();
+        if self.slots.busy() == 0 {
+            self.close(now);
+        }
+    }
+
     fn over(&self, now: Instant) -> bool {
         let idle = self.calls.is_empty();
         match self.stage {
@@ -315,7 +333,17 @@ impl<'a> Driver<'a> {
     }
 
     fn end(mut self) -> (Report, Option<Error>) {
-        self.report.abandoned += self.settles.unsettled() as u64;
+        let unsettled = self.settles.unsettled();
+        self.report.abandoned += unsettled as u64;
+        if self.report.abandoned > 0 {
+            let events = usize::try_from(self.report.abandoned).unwrap_or(usize::MAX);
+            self.watch.tell(&Transition::Abandoned { events });
+        }
+        if unsettled > 0 && self.error.is_none() {
+            let failure = self.failure.take().filter(Error::is_retryable);
+            let mute = || Error::new(ErrorKind::Unavailable, "the store did not answer in time");
+            self.error = failure.or_else(|| (!self.calls.is_empty()).then(mute));
+        }
         self.report.took = self.now().saturating_duration_since(self.started);
         (self.report, self.error.take())
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::settings::StoreRetry;
+use super::settings::{StoreRetry, later};
 use crate::{Error, ErrorKind};
 
 /// This many conflicts in a row count as an outage; fewer are everyday life.
@@ -12,6 +12,8 @@ const CONFLICTS: u32 = 5;
 #[derive(Debug)]
 pub(super) struct Health {
     retry: StoreRetry,
+    /// For a run that ends by itself: how long it waits for a store that fails.
+    patience: Option<Duration>,
     trouble: Option<Trouble>,
 }
 
@@ -25,9 +27,10 @@ struct Trouble {
 }
 
 impl Health {
-    pub(super) const fn new(retry: StoreRetry) -> Self {
+    pub(super) const fn new(retry: StoreRetry, patience: Option<Duration>) -> Self {
         Self {
             retry,
+            patience,
             trouble: None,
         }
     }
@@ -40,6 +43,12 @@ impl Health {
     /// When calls may be made again, where they may not now.
     pub(super) fn until(&self) -> Option<Instant> {
         self.trouble.as_ref().map(|t| t.until)
+    }
+
+    /// Whether the store failed once more after all patience.
+    pub(super) fn hopeless(&self) -> bool {
+        let ends = self.trouble.as_ref().zip(self.patience);
+        ends.is_some_and(|(trouble, patience)| trouble.last >= later(trouble.since, patience))
     }
 
     /// Whether the last answers were failures.
@@ -60,7 +69,12 @@ impl Health {
         if trouble.failures == 0 || sent >= trouble.last {
             trouble.failures = trouble.failures.saturating_add(1);
             trouble.last = now;
-            trouble.until = now + self.retry.delay(error, trouble.failures);
+            trouble.until = later(now, self.retry.delay(error, trouble.failures));
+            let end = self.patience.map(|patience| later(trouble.since, patience));
+            // One last try when patience ends, whatever the backoff.
+            if let Some(end) = end.filter(|end| now < *end) {
+                trouble.until = trouble.until.min(end);
+            }
         }
         let outage = error.kind() != ErrorKind::Conflict || trouble.failures >= CONFLICTS;
         outage && !std::mem::replace(&mut trouble.said, true)

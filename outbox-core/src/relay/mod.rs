@@ -125,7 +125,8 @@ impl Relay {
     ///
     /// # Errors
     ///
-    /// The claim's error.
+    /// The claim's error, or the store's where what came could not be settled within the
+    /// [drain budget](RelayBuilder::drain_budget): the leases of that expire by themselves.
     pub fn run_once(&self) -> impl Future<Output = Result<Report, Error>> + use<> {
         self.run_mode(Mode::Once)
     }
@@ -135,7 +136,10 @@ impl Relay {
     ///
     /// # Errors
     ///
-    /// A claim's error. What was claimed before it is delivered and settled first.
+    /// A claim's error; what was claimed before it is delivered and settled first. And the store's,
+    /// where it has failed for the [drain budget](RelayBuilder::drain_budget): no more attempts begin,
+    /// those under way have that budget once more, and what can't be settled is left to the end of
+    /// its lease.
     pub fn run_until_idle(&self) -> impl Future<Output = Result<Report, Error>> + use<> {
         self.run_mode(Mode::UntilIdle)
     }

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Instant;
 
-use super::calls::{self, Call};
+use super::calls::{Call, Caller};
 use super::driver::Driver;
 use super::pacing::Asked;
 use super::settings::{later, sooner};
@@ -16,16 +16,16 @@ impl<'a> Driver<'a> {
         if matches!(self.stage, Stage::Aborted { .. }) || !self.may_call(now) {
             return;
         }
-        let store = &*self.parts.store;
+        let caller = self.caller();
         if let Some(batch) = self.settles.next(now, self.hurry()) {
-            self.send(calls::settle(store, batch, now));
+            self.send(caller.settle(batch, now));
         }
         while let Some(orphan) = self.orphans.pop() {
-            self.send(calls::release_claim(store, orphan, now));
+            self.send(caller.release_claim(orphan, now));
         }
         while let Some(wish) = self.holds.pop() {
             if wish.until > now {
-                self.send(calls::hold(store, wish, now));
+                self.send(caller.hold(wish, now));
             }
         }
         if self.keeper.due(now).is_some_and(|at| at <= now) {
@@ -69,6 +69,14 @@ impl<'a> Driver<'a> {
         self.slots.busy() == 0 || !self.stage.tries_again()
     }
 
+    fn caller(&self) -> Caller<'a> {
+        Caller {
+            store: &*self.parts.store,
+            timer: &*self.parts.timer,
+            timeout: self.settings().store_timeout,
+        }
+    }
+
     fn send(&mut self, call: Call<'a>) {
         self.calls.push(call);
         self.fresh_call = true;
@@ -92,7 +100,7 @@ impl<'a> Driver<'a> {
         if !leases.is_empty() {
             self.keeper.sent();
             let lease = self.settings().lease;
-            self.send(calls::extend(&*self.parts.store, leases, lease, now));
+            self.send(self.caller().extend(leases, lease, now));
         }
     }
 
@@ -175,7 +183,7 @@ impl<'a> Driver<'a> {
             bytes: request.bytes,
         };
         self.pacing.sent(asked, now);
-        self.send(calls::claim(&*self.parts.store, request, now));
+        self.send(self.caller().claim(request, now));
     }
 
     /// What the relay serves, without the destinations that have no place; `None` where nothing is

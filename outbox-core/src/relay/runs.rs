@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use super::settings::later;
 use crate::Claimed;
 
 /// A claimed event.
@@ -13,18 +14,33 @@ pub(super) struct Held {
     pub(super) at: Instant,
     /// The lease runs from here at least: a moment before the claim (or extension) was sent.
     pub(super) since: Instant,
+    /// When its own deadline (`expires_at`) passes, if it has one: by the store's clock as of the
+    /// claim, and from its answer on by the monotonic one. The machine's wall clock has no say.
+    expires: Option<Instant>,
     /// Somebody else has it by now.
     pub(super) lost: bool,
 }
 
 impl Held {
-    pub(super) const fn new(claimed: Claimed, sent: Instant) -> Self {
+    /// What a claim that was sent at `sent` has brought now.
+    pub(super) fn new(claimed: Claimed, sent: Instant, now: Instant) -> Self {
+        let event = &claimed.event;
+        let expires = event.expires_at.map(|at| {
+            let whole = at.duration_since(event.created_at).unwrap_or_default();
+            later(now, whole.saturating_sub(claimed.age))
+        });
         Self {
             claimed,
             at: sent,
             since: sent,
+            expires,
             lost: false,
         }
+    }
+
+    /// Whether its deadline has passed: it must not be delivered any more.
+    pub(super) fn expired(&self, now: Instant) -> bool {
+        self.claimed.expired || self.expires.is_some_and(|at| at <= now)
     }
 
     /// How long ago it was enqueued or replayed.

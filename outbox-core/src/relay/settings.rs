@@ -25,6 +25,7 @@ pub(super) struct Settings {
     pub(super) drain_budget: Duration,
     pub(super) settle_after: Duration,
     pub(super) settle_batch: usize,
+    pub(super) store_timeout: Duration,
     pub(super) store_retry: StoreRetry,
     pub(super) event_types: Option<Vec<String>>,
     pub(super) destinations: DestinationFilter,
@@ -43,6 +44,7 @@ impl Default for Settings {
             drain_budget: Duration::from_secs(15),
             settle_after: Duration::from_millis(2),
             settle_batch: 100,
+            store_timeout: Duration::from_secs(30),
             store_retry: StoreRetry {
                 base: Duration::from_millis(100),
                 cap: Duration::from_secs(30),
@@ -80,6 +82,7 @@ impl Settings {
         }
         above_zero("delivery_timeout", self.delivery_timeout)?;
         above_zero("poll_interval", self.poll_interval)?;
+        above_zero("store_timeout", self.store_timeout)?;
         above_zero("store_backoff", self.store_retry.base)?;
         if self.delivery_timeout >= self.lease {
             let problem = format!(
@@ -140,9 +143,12 @@ fn above_zero(field: &str, value: Duration) -> Result<(), Error> {
     Ok(())
 }
 
+/// A year: longer than a run waits for anything, and added to an instant never an overflow.
+pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 /// `at + by`, for any `by`: at most a year, which no run outlives unasked.
 pub(super) fn later(at: Instant, by: Duration) -> Instant {
-    at + by.min(Duration::from_secs(365 * 24 * 60 * 60))
+    at + by.min(LONGEST)
 }
 
 /// The earlier of two moments, each of which may never come.

@@ -77,7 +77,8 @@ impl Backoff {
         self
     }
 
-    /// The longest `Retry-After` that is obeyed; a longer one counts as this long.
+    /// The longest `Retry-After` that is obeyed, by an event, by its destination where that is held
+    /// for it, and where a limiter or a circuit asks for it; a longer one counts as this long.
     pub const fn retry_after_cap(mut self, cap: Duration) -> Self {
         self.delays.retry_after_cap = cap;
         self
@@ -112,6 +113,10 @@ impl RetryPolicy for Backoff {
 
     fn max_attempts(&self, _: &Event) -> u32 {
         self.max_attempts
+    }
+
+    fn retry_after_cap(&self, _: &Event) -> Duration {
+        self.delays.retry_after_cap
     }
 
     fn decide(&self, attempt: &FailedAttempt, error: &DeliveryError) -> RetryDecision {

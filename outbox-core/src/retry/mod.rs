@@ -84,6 +84,15 @@ pub trait RetryPolicy: Send + Sync {
     /// process, say) is dead-lettered undelivered.
     fn max_attempts(&self, event: &Event) -> u32;
 
+    /// The longest wait that a receiver, a limiter or a circuit may ask for with
+    /// [`retry_after`](DeliveryError::retry_after): longer ones count as this long where a whole
+    /// destination is held (throttled, on the last attempt too) or an attempt was not made. For the
+    /// event's own next attempt, [`decide`](Self::decide) decides. Default: 24 h.
+    fn retry_after_cap(&self, event: &Event) -> Duration {
+        let _ = event;
+        Duration::from_secs(24 * 60 * 60)
+    }
+
     /// What follows from a transient failure. Attempts are not yet exhausted.
     fn decide(&self, attempt: &FailedAttempt, error: &DeliveryError) -> RetryDecision;
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::time::Duration;
 
 use super::{FailedAttempt, RetryDecision, RetryPolicy};
 use crate::{DeliveryError, Error, Event};
@@ -72,6 +73,10 @@ impl RetryPolicy for RetryRoutes {
 
     fn max_attempts(&self, event: &Event) -> u32 {
         self.of(event).max_attempts(event)
+    }
+
+    fn retry_after_cap(&self, event: &Event) -> Duration {
+        self.of(event).retry_after_cap(event)
     }
 
     fn decide(&self, attempt: &FailedAttempt, error: &DeliveryError) -> RetryDecision {

@@ -72,7 +72,8 @@ impl FixedSchedule {
         self
     }
 
-    /// The longest `Retry-After` that is obeyed; a longer one counts as this long.
+    /// The longest `Retry-After` that is obeyed, by an event, by its destination where that is held
+    /// for it, and where a limiter or a circuit asks for it; a longer one counts as this long.
     pub const fn retry_after_cap(mut self, cap: Duration) -> Self {
         self.delays.retry_after_cap = cap;
         self
@@ -101,6 +102,10 @@ impl RetryPolicy for FixedSchedule {
         u32::try_from(self.waits.len())
             .unwrap_or(u32::MAX)
             .saturating_add(1)
+    }
+
+    fn retry_after_cap(&self, _: &Event) -> Duration {
+        self.delays.retry_after_cap
     }
 
     fn decide(&self, attempt: &FailedAttempt, error: &DeliveryError) -> RetryDecision {

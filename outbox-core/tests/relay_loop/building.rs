@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outbox_core::{Backoff, DestinationFilter, ErrorKind, RelayBuilder};
 
-use super::support::{Via, ms, ok, relay, secs, store};
+use super::support::{Faulty, Via, event, ms, ok, pass, put, relay, secs, store, until};
 
 fn refused(change: impl FnOnce(RelayBuilder) -> RelayBuilder) -> String {
     let builder = relay(outbox_core::MemoryStore::new(), Via(|_| async { ok() }));
@@ -31,6 +31,7 @@ fn a_refusal_names_the_setting_its_value_and_what_is_allowed() {
     assert!(refused(|b| b.settle_after(secs(20))).contains("`settle_after` is 20s"));
     assert!(refused(|b| b.poll_interval(Duration::ZERO)).contains("`poll_interval` is 0"));
     assert!(refused(|b| b.delivery_timeout(Duration::ZERO)).contains("above zero"));
+    assert!(refused(|b| b.store_timeout(Duration::ZERO)).contains("`store_timeout` is 0"));
     assert!(refused(|b| b.store_backoff(secs(2), secs(1))).contains("`store_backoff` has the cap"));
     assert!(refused(|b| b.event_types(Vec::<String>::new())).contains("`event_types` is empty"));
     let none = DestinationFilter::Only(Vec::new());
@@ -45,11 +46,24 @@ fn a_policy_that_is_none_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn extreme_durations_are_no_overflow() {
-    let relay = relay(store(), Via(|_| async { ok() }))
+    let store = store();
+    put(&store, [event(0)]).await;
+    let faulty = Faulty::new(store);
+    let relay = relay(faulty.clone(), Via(|_| async { ok() }))
         .lease(Duration::MAX)
+        .delivery_timeout(Duration::MAX - ms(1))
         .poll_interval(Duration::MAX)
         .drain_budget(Duration::MAX)
+        .settle_after(Duration::MAX / 4)
+        .store_timeout(Duration::MAX)
+        .store_backoff(Duration::MAX, Duration::MAX)
         .build()
         .unwrap();
-    assert_eq!(relay.run(super::support::pass(ms(10))).await.abandoned, 0);
+    let report = relay.run(pass(ms(10))).await;
+    assert_eq!((report.published, report.abandoned), (1, 0));
+    faulty.down();
+    let report = relay
+        .run(until("a failure", || faulty.failures() == 1))
+        .await;
+    assert_eq!(report.abandoned, 0);
 }

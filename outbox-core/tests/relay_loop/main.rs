@@ -3,9 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod support;
+mod waits;
 
 mod ahead;
 mod building;
+mod deadlines;
 mod delivery;
 mod faults;
 mod idle;

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use outbox_core::{
-    Claim, ClaimRequest, Delivery, Error, Hold, Lease, LeaseStatus, LeaseToken, MemoryStore,
-    OutboxStore, Settlement, async_trait,
+    Claim, ClaimRequest, Delivery, DeliveryError, Error, ErrorKind, Hold, Lease, LeaseStatus,
+    LeaseToken, MemoryStore, OutboxStore, Settlement, async_trait,
 };
 
 use super::support::{
-    Faulty, Seen, Via, event, ms, ok, pass, payloads, put, relay, secs, stats, store, until,
+    Faulty, Seen, Via, event, ms, no, ok, pass, payloads, put, relay, secs, stats, store, until,
 };
 
 #[tokio::test(start_paused = true)]
@@ -178,6 +178,109 @@ async fn a_single_run_reports_a_store_that_fails() {
         relay.run_until_idle().await.unwrap_err().to_string(),
         "connection lost"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_never_answers_is_an_outage_and_the_relay_goes_on() {
+    for call in ["claim", "settle", "extend", "hold", "release_claim"] {
+        let store = store();
+        put(&store, (0..50).map(|n| event(n).to(format!("d{}", n % 10)))).await;
+        let faulty = Faulty::new(store.clone());
+        let seen = Seen::default();
+        let throttled = Arc::new(AtomicUsize::new(0));
+        let transport = Via(move |_| {
+            let first = throttled.fetch_add(1, Ordering::SeqCst) == 0;
+            async move {
+                if first {
+                    return no(DeliveryError::throttled("429").with_retry_after(secs(40)));
+                }
+                pass(secs(25)).await;
+                ok()
+            }
+        });
+        let relay = relay(faulty.clone(), transport)
+            .store_timeout(secs(10))
+            .observer(seen.clone())
+            .build()
+            .unwrap();
+        faulty.mute(&[call]);
+        if call == "release_claim" {
+            faulty.fail_after(&["claim"]);
+        }
+        relay
+            .run(async {
+                pass(secs(35)).await;
+                // By the time that an extension failed, there is nothing left to extend.
+                let least = if call == "extend" { 1 } else { 2 };
+                assert!(faulty.calls(call) >= least, "{call} is tried again");
+                faulty.up();
+                until("delivered", || payloads(&store).len() == 50).await;
+            })
+            .await;
+        if call != "release_claim" {
+            assert!(
+                seen.has("down the store has not answered within 10s"),
+                "{call}: {:?}",
+                seen.lines()
+            );
+        }
+        assert_eq!(seen.count("down"), seen.count("up"), "{call}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_run_reports_a_store_that_fails_after_the_claim() {
+    for (mute, slow) in [(false, 0), (false, 20), (true, 0)] {
+        for once in [false, true] {
+            let store = store();
+            put(&store, (0..5).map(event)).await;
+            let faulty = Faulty::new(store.clone());
+            let breaks = faulty.clone();
+            let transport = Via(move |_| {
+                if mute {
+                    breaks.hang();
+                } else {
+                    breaks.down();
+                }
+                async move {
+                    pass(secs(slow)).await;
+                    ok()
+                }
+            });
+            let relay = relay(faulty, transport)
+                .drain_budget(secs(15))
+                .build()
+                .unwrap();
+            let start = tokio::time::Instant::now();
+            let error = if once {
+                relay.run_once().await.unwrap_err()
+            } else {
+                relay.run_until_idle().await.unwrap_err()
+            };
+            assert_eq!(error.kind(), ErrorKind::Unavailable);
+            let took = start.elapsed();
+            assert!(took >= secs(15) && took < secs(61), "{took:?}");
+            pass(secs(90)).await;
+            assert_eq!(stats(&store).await.due.value, 5, "the leases have expired");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_run_goes_on_after_a_short_outage() {
+    let store = store();
+    put(&store, (0..200).map(event)).await;
+    let faulty = Faulty::new(store.clone());
+    let relay = relay(faulty.clone(), Via(|_| async { ok() }))
+        .drain_budget(secs(15))
+        .build()
+        .unwrap();
+    faulty.fail_before(&["settle"]);
+    let (report, ()) = futures::join!(relay.run_until_idle(), async {
+        pass(secs(10)).await;
+        faulty.up();
+    });
+    assert_eq!(report.unwrap().published, 200);
 }
 
 /// A store whose one connection serves one call at a time; the transport uses it as well.

@@ -86,7 +86,10 @@ async fn the_end_of_the_budget_abandons_what_still_runs() {
                 ok()
             }
         });
-        let mut builder = relay(store.clone(), transport).drain_budget(secs(2));
+        let seen = Seen::default();
+        let mut builder = relay(store.clone(), transport)
+            .drain_budget(secs(2))
+            .observer(seen.clone());
         if tasks {
             builder = builder.spawn(TokioSpawn);
         }
@@ -102,6 +105,7 @@ async fn the_end_of_the_budget_abandons_what_still_runs() {
             dropped.load(Ordering::SeqCst) == 2
         })
         .await;
+        assert!(seen.has("abandoned 2"), "{:?}", seen.lines());
         // Their leases expire by themselves, the attempt counted.
         pass(secs(61)).await;
         assert_eq!(stats(&store).await.due.value, 3);
@@ -133,6 +137,24 @@ async fn shutdown_ends_even_if_the_store_never_answers() {
     let start = tokio::time::Instant::now();
     relay.run(pass(ms(100))).await;
     assert!(start.elapsed() < secs(9), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settle_that_is_never_answered_is_made_again_while_draining() {
+    let store = store();
+    put(&store, (0..5).map(event)).await;
+    let faulty = Faulty::new(store.clone());
+    faulty.mute(&["settle"]);
+    let relay = relay(faulty.clone(), Via(|_| async { ok() }))
+        .store_timeout(secs(4))
+        .build()
+        .unwrap();
+    let (report, ()) = futures::join!(relay.run(pass(ms(10))), async {
+        pass(secs(2)).await;
+        faulty.up();
+    });
+    assert_eq!((report.published, report.abandoned), (5, 0));
+    assert!(report.took < secs(5), "{:?}", report.took);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -152,6 +152,7 @@ impl Observer for Seen {
                 format!("dead {} {reason} {error}", lease.seq)
             }
             Transition::Released { events } => format!("released {events}"),
+            Transition::Abandoned { events } => format!("abandoned {events}"),
             Transition::LeaseLost { lease } => format!("lost {}", lease.seq),
             Transition::StoreDown { error } => format!("down {error}"),
             Transition::StoreUp { .. } => "up".to_owned(),
@@ -177,7 +178,7 @@ struct Faults {
     calls: Mutex<Vec<&'static str>>,
     refuse: Mutex<Option<i64>>,
     failed: AtomicUsize,
-    hang: AtomicBool,
+    mute: Mutex<HashSet<&'static str>>,
 }
 
 const EVERY: [&str; 6] = [
@@ -214,6 +215,7 @@ impl Faulty {
     pub(crate) fn up(&self) {
         self.state.before.lock().unwrap().clear();
         self.state.after.lock().unwrap().clear();
+        self.state.mute.lock().unwrap().clear();
     }
 
     /// Settles that hold this event fail for good.
@@ -221,8 +223,13 @@ impl Faulty {
         *self.state.refuse.lock().unwrap() = seq;
     }
 
+    /// From now on these calls do nothing and never answer.
+    pub(crate) fn mute(&self, calls: &[&'static str]) {
+        self.state.mute.lock().unwrap().extend(calls);
+    }
+
     pub(crate) fn hang(&self) {
-        self.state.hang.store(true, Ordering::SeqCst);
+        self.mute(&EVERY);
     }
 
     pub(crate) fn failures(&self) -> usize {
@@ -244,7 +251,8 @@ impl Faulty {
         work: BoxFuture<'_, Result<T, Error>>,
     ) -> Result<T, Error> {
         self.state.calls.lock().unwrap().push(name);
-        if self.state.hang.load(Ordering::SeqCst) {
+        let mute = self.state.mute.lock().unwrap().contains(name);
+        if mute {
             std::future::pending::<()>().await;
         }
         let lost = || {
