@@ -538,6 +538,20 @@ mod runtime {
     }
 
     #[test]
+    fn a_server_can_hold_the_readiness_of_its_own_supervisor() {
+        let (sim, log) = (Sim::new(), Log::default());
+        let builder = supervisor(&sim);
+        let (ready, note) = (builder.readiness(), log.clone());
+        let builder = builder.server("http", move |stop| async move {
+            note.note(format!("ready: {}", ready.is_ready()));
+            stop.await;
+            note.note(format!("ready: {}", ready.is_ready()));
+        });
+        sim.run(builder.build().unwrap().run(sim.sleep(SECOND)));
+        assert_eq!(log.all(), ["ready: true", "ready: false"]);
+    }
+
+    #[test]
     fn the_reports_of_a_relay_and_a_scheduler_are_outputs_of_tasks() {
         let sim = Sim::new();
         let supervisor = supervisor(&sim)

@@ -70,7 +70,13 @@ impl RelayBuilder {
         self
     }
 
-    /// Runs each delivery as a task of its own, so that they use every core and may block.
+    /// Runs each delivery as a task of its own, so that they use every core, and some may block.
+    ///
+    /// How many: one fewer than the runtime has threads for tasks, as the relay needs one itself
+    /// (tokio with many threads: `worker_threads`, by default the number of cores; tokio with one
+    /// thread: none). The time-out of an attempt counts from its start here: one that waits for a thread
+    /// until then has failed and is charged like any other. Transports that block for long belong on
+    /// threads of their own (`tokio::task::spawn_blocking`).
     ///
     /// Default: deliveries share the relay's task. They must not block there: a blocked thread
     /// extends no leases, and can lose them.

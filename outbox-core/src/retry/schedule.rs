@@ -16,7 +16,7 @@ use crate::{DeliveryError, Error, Event};
 /// use std::time::Duration;
 /// use outbox_core::{FixedSchedule, RetryRoutes};
 ///
-/// let minutes = |n| Duration::from_secs(60 * n);
+/// let minutes = |n: u64| Duration::from_secs(60 * n);
 /// let policy = RetryRoutes::new(FixedSchedule::standard_webhooks())
 ///     .event_type("Heartbeat", FixedSchedule::new([minutes(1), minutes(5)])); // three attempts
 /// # let _ = policy;

@@ -56,6 +56,7 @@ pub struct SupervisorBuilder {
     budgets: Budgets,
     on_failure: OnFailure,
     observer: Option<Arc<dyn Observer>>,
+    readiness: Readiness,
 }
 
 impl fmt::Debug for SupervisorBuilder {
@@ -79,6 +80,7 @@ impl SupervisorBuilder {
             budgets: Budgets::default(),
             on_failure: OnFailure::Report,
             observer: None,
+            readiness: Readiness::default(),
         }
     }
 
@@ -158,6 +160,13 @@ impl SupervisorBuilder {
         self
     }
 
+    /// The flag behind a readiness probe, for a server that is one of the tasks; the same as
+    /// [`Supervisor::readiness`].
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        self.readiness.clone()
+    }
+
     /// How long each step may take.
     pub const fn budgets(mut self, budgets: Budgets) -> Self {
         self.budgets = budgets;
@@ -219,7 +228,7 @@ impl SupervisorBuilder {
             budgets: self.budgets,
             on_failure: self.on_failure,
             observer: self.observer,
-            readiness: Readiness::default(),
+            readiness: self.readiness,
         })
     }
 
