@@ -19,7 +19,6 @@ struct SmolTimer;
 
 impl Timer for SmolTimer {
     fn now(&self) -> Instant {
-        #[expect(clippy::disallowed_methods, reason = "smol has no clock of its own")]
         Instant::now()
     }
 
