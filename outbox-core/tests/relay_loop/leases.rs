@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 use outbox_core::{
-    Claim, ClaimRequest, Delivery, Error, Hold, Lease, LeaseStatus, LeaseToken, MemoryStore,
-    OutboxStore, Settlement, async_trait,
+    Claim, ClaimRequest, Delivery, Error, Hold, Lease, LeaseStatus, LeaseToken, ManualClock,
+    MemoryStore, OutboxStore, Settlement, async_trait,
 };
 
 use super::support::{
@@ -101,6 +101,31 @@ async fn a_lost_lease_is_reported_and_nothing_is_settled_under_it() {
     assert_eq!(seen.count("lost"), 3, "each once: {:?}", seen.lines());
     assert_eq!(seen.count("attempting"), 1, "the tail is lost with its run");
     assert_eq!(stats(&store).await.claimed.value, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_lost_during_an_attempt_is_told_once() {
+    let clock = ManualClock::new();
+    let store = MemoryStore::with_clock(clock.clone());
+    put(&store, [event(0)]).await;
+    let seen = Seen::default();
+    let relay = relay(store.clone(), slow(25))
+        .lease(secs(30))
+        .delivery_timeout(secs(29))
+        .observer(seen.clone())
+        .build()
+        .unwrap();
+    let report = relay
+        .run(async {
+            pass(secs(1)).await;
+            // For the store the lease is over. The extension says so, and then the settle.
+            clock.advance(secs(31));
+            assert_eq!(take_over(&store).await, 1);
+            pass(secs(30)).await;
+        })
+        .await;
+    assert_eq!((report.published, report.lost), (0, 1));
+    assert_eq!(seen.count("lost"), 1, "{:?}", seen.lines());
 }
 
 #[tokio::test(start_paused = true)]
