@@ -530,7 +530,12 @@ mod runtime {
             .close("next", || async {})
             .build()
             .unwrap();
-        let report = supervisor.run(async {}).await;
+        // On a thread of the runtime, where a new task is next in line: it must not be the one that
+        // the timer would be looked after by.
+        let (send, receive) = futures::channel::oneshot::channel();
+        let run = supervisor.run(TokioTimer.sleep(Duration::from_millis(10)));
+        TokioSpawn.spawn(run.map(|report| send.send(report).unwrap()).boxed());
+        let report = receive.await.unwrap();
         drop(release);
         assert_eq!(report.task("blocks").unwrap().end, TaskEnd::Abandoned);
         assert_eq!(report.task("next").unwrap().end, TaskEnd::Finished);

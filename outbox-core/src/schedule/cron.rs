@@ -102,7 +102,7 @@ fn why_refused(expression: &str) -> String {
             5 => format!(" (in a crontab's five the second is missing: `0 {expression}`)"),
             _ => String::new(),
         };
-        return format!("it has {} fields and needs 6: {names}{hint}", fields.len());
+        return format!("6 fields are needed, not {}: {names}{hint}", fields.len());
     }
     for (index, (name, takes)) in FIELDS.iter().enumerate() {
         let mut alone = ["*"; FIELDS.len()];
@@ -327,9 +327,9 @@ mod tests {
             ("0/5 * * * * *", "the second `0/5` is not"),
             (
                 "30 9 * * *",
-                "it has 5 fields and needs 6: second, minute, hour, day of the month, month, day of the week (in a crontab's five the second is missing: `0 30 9 * * *`)",
+                "6 fields are needed, not 5: second, minute, hour, day of the month, month, day of the week (in a crontab's five the second is missing: `0 30 9 * * *`)",
             ),
-            ("", "it has 0 fields"),
+            ("", "6 fields are needed, not 0:"),
             ("@every 5s", "of the names with `@` only"),
             ("0 0 0 30 2 *", "it names a time that never comes"),
         ] {

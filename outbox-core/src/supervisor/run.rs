@@ -208,7 +208,8 @@ impl Running {
                 let stop = self.work.signal();
                 // A task of its own, so that a hook that blocks its thread breaks no budget.
                 let (sender, mut ends) = mpsc::unbounded();
-                let handle = task::spawn(&*self.spawner, &self.timer, sender, 0, hook.start, stop);
+                let start_hook = task::giving_way(hook.start);
+                let handle = task::spawn(&*self.spawner, &self.timer, sender, 0, start_hook, stop);
                 let _guard = AbortOnDrop(handle);
                 let until = self.capped(start, self.budgets.close);
                 let mut late = self.timer.sleep(until - start).fuse();

@@ -1,8 +1,9 @@
 //! One supervised task: how it is started, contained and dropped.
 
 use std::error::Error as StdError;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Instant;
 
 use futures::channel::mpsc::UnboundedSender;
@@ -61,6 +62,26 @@ where
     Fut::Output: TaskOutput,
 {
     Box::new(move |stop| run(stop).map(TaskOutput::into_error).boxed())
+}
+
+/// The same task, which gives way once before it begins: then a runtime with many threads has woken
+/// another one, which goes on with the timers should this task block its own.
+pub(super) fn giving_way(start: Start) -> Start {
+    Box::new(move |stop| {
+        async move {
+            let mut waited = false;
+            poll_fn(|context| {
+                if std::mem::replace(&mut waited, true) {
+                    return Poll::Ready(());
+                }
+                context.waker().wake_by_ref();
+                Poll::Pending
+            })
+            .await;
+            start(stop).await
+        }
+        .boxed()
+    })
 }
 
 /// Runs the closure and its future inside one panic boundary.
