@@ -90,7 +90,8 @@ pub struct Claimed {
     pub event: Arc<Event>,
     /// The proof to settle it with.
     pub lease: Lease,
-    /// True where `expires_at` has passed by the store's clock: dead-letter it, don't deliver it.
+    /// True where `expires_at` has passed by the store's clock: dead-letter it, don't deliver it. What
+    /// is left of it otherwise, the relay takes from `created_at` and [`age`](Self::age).
     pub expired: bool,
     /// How long ago it was enqueued (or replayed), by the store's clock.
     pub age: Duration,

@@ -81,7 +81,8 @@ impl DeliveryError {
         Self::new(DeliveryErrorKind::NotAttempted, message)
     }
 
-    /// The receiver's wish: not again before this much time has passed.
+    /// The receiver's wish: not again before this much time has passed. The retry policy has a cap on
+    /// it ([`retry_after_cap`](crate::RetryPolicy::retry_after_cap)).
     #[must_use]
     pub const fn with_retry_after(mut self, after: Duration) -> Self {
         self.retry_after = Some(after);

@@ -196,7 +196,8 @@ impl NewEvent {
         self
     }
 
-    /// Dead-lettered undelivered when this much time has passed since the enqueue. Default: never.
+    /// Dead-lettered undelivered when this much time has passed since the enqueue; an attempt that has
+    /// begun by then is not cut off. Default: never.
     pub const fn expires_in(mut self, after: Duration) -> Self {
         self.expires_in = Some(after);
         self
