@@ -56,6 +56,8 @@ impl SchedulerBuilder {
     }
 
     /// Sees the end of every run. Default: none; the log tells it in any case.
+    ///
+    /// There is one, the last that is named; several go into a [`FanOut`](crate::FanOut).
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self

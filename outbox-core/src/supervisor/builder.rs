@@ -181,6 +181,8 @@ impl SupervisorBuilder {
     }
 
     /// Sees every task's end and the shutdown. Default: none; the log tells them in any case.
+    ///
+    /// There is one, the last that is named; several go into a [`FanOut`](crate::FanOut).
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self
