@@ -46,9 +46,10 @@ use crate::{Claim, ClaimRequest, Error, Hold, Lease, LeaseStatus, LeaseToken, Se
 /// # Cancel safety
 ///
 /// A relay drops a call that has not answered within its
-/// [`store_timeout`](crate::RelayBuilder::store_timeout). A dropped call loses no event and harms no pooled connection. What it did is unknown: a claim
-/// may have taken leases ([`release_claim`](Self::release_claim) gives them back at once, expiry
-/// does later), a settle may have been made.
+/// [`store_timeout`](crate::RelayBuilder::store_timeout). A dropped call loses no event and harms no
+/// pooled connection. What it did is unknown: a claim may have taken leases
+/// ([`release_claim`](Self::release_claim) gives them back at once, expiry does later), a settle may
+/// have been made.
 ///
 /// # Example
 ///
