@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::FutureExt;
 use outbox_core::{
     Delivery, DeliveryError, Enqueue, NewEvent, Receipt, Relay, TokioTimer, Transport, async_trait,
 };
@@ -85,7 +86,7 @@ async fn every_event_comes_in_order_though_the_server_is_killed_under_load() {
     let (stop, stopped) = futures::channel::oneshot::channel::<()>();
     let running = tokio::spawn({
         let relay = relay.clone();
-        async move { relay.run(async { drop(stopped.await) }).await }
+        async move { relay.run(stopped.map(|_| ())).await }
     });
     for round in 1..=2 {
         receiver.has(EVENTS * round / 3).await;
