@@ -2,10 +2,11 @@
 
 use crate::check;
 use crate::hand::{Kind, by_hand};
-use crate::setup::{Bench, Fill, median, rate};
+use crate::rounds::{Rounds, rounds};
+use crate::setup::{Bench, Fill, rate};
 use crate::worker::{Plan, by_store};
 
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 7;
 
 #[derive(Clone, Copy)]
 enum Side {
@@ -17,45 +18,40 @@ enum Side {
 }
 
 pub(crate) async fn run(bench: &Bench, events: u32) {
-    println!("\ndrain: {events} events of 400 bytes, thousand events/s, median of {ROUNDS}");
-    println!("bare: a loop by hand; same: one with the store's guarantees; ÷: to bare, to same");
+    println!("\ndrain: {events} events of 400 bytes, thousand events/s");
+    println!("medians of {ROUNDS} rounds; ÷: the median of the rounds' ratios to bare, to same");
+    println!("bare: a loop by hand; same: one with the store's guarantees");
     println!("batch  workers    bare    same    sqlx ÷bare ÷same  diesel ÷bare ÷same");
     for batch in [100, 1_000] {
         for workers in [1, 2, 4] {
             let plan = Plan::new(batch, workers, events);
             let sides = [Side::Bare, Side::Same, Side::Sqlx, Side::Diesel];
-            let [bare, same, sqlx, diesel] = compare(bench, plan, sides).await;
+            let all = compare(bench, plan, sides).await;
+            let [bare, same, sqlx, diesel] = all.rates();
             println!(
                 "{batch:5} {workers:8} {bare:7.1} {same:7.1} {sqlx:7.1} {:5.2} {:5.2} {diesel:7.1} {:5.2} {:5.2}",
-                sqlx / bare,
-                sqlx / same,
-                diesel / bare,
-                diesel / same
+                all.ratio(2, 0),
+                all.ratio(2, 1),
+                all.ratio(3, 0),
+                all.ratio(3, 1)
             );
         }
     }
     println!("batch  workers  delete at once  keep  ratio (sqlx)");
     for batch in [100, 1_000] {
         let plan = Plan::new(batch, 2, events);
-        let [gone, kept] = compare(bench, plan, [Side::Sqlx, Side::Keeping]).await;
+        let both = compare(bench, plan, [Side::Sqlx, Side::Keeping]).await;
+        let [gone, kept] = both.rates();
         println!(
             "{batch:5} {:8} {gone:15.1} {kept:5.1} {:6.2}",
             2,
-            kept / gone
+            both.ratio(1, 0)
         );
     }
 }
 
-/// The sides take turns, so that what disturbs one sample does not decide.
-async fn compare<const N: usize>(bench: &Bench, plan: Plan, sides: [Side; N]) -> [f64; N] {
-    let mut rates: [Vec<f64>; N] = std::array::from_fn(|_| Vec::new());
-    for round in 0..ROUNDS {
-        for turn in 0..N {
-            let side = (round + turn) % N;
-            rates[side].push(measure(bench, plan, sides[side]).await);
-        }
-    }
-    rates.map(median)
+async fn compare<const N: usize>(bench: &Bench, plan: Plan, sides: [Side; N]) -> Rounds<N> {
+    rounds(ROUNDS, async |side| measure(bench, plan, sides[side]).await).await
 }
 
 async fn measure(bench: &Bench, plan: Plan, side: Side) -> f64 {

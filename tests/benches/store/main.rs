@@ -18,6 +18,7 @@ mod inserts;
 mod keys;
 mod memory;
 mod parked;
+mod rounds;
 mod setup;
 mod size;
 mod wal;
