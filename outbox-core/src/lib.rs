@@ -71,6 +71,8 @@ pub use relay::{Relay, RelayBuilder, Report};
 pub use retry::{
     Backoff, FailedAttempt, FixedSchedule, Jitter, RetryDecision, RetryPolicy, RetryRoutes,
 };
+#[cfg(feature = "smol")]
+pub use rt::{SmolSpawn, SmolTimer};
 pub use rt::{Spawn, Timer};
 #[cfg(feature = "tokio")]
 pub use rt::{TokioSpawn, TokioTimer};

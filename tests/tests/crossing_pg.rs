@@ -1,5 +1,8 @@
 //! Calls that meet a change of the same rows which another session has made and not committed.
 
+#[path = "harness/waiting.rs"]
+mod waiting;
+
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -11,6 +14,7 @@ use outbox_core::{
 use outbox_sqlx::PgStore;
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, Connection, PgConnection, PgPool};
 use tests::PgServer;
+use waiting::until_it_waits;
 
 const LEASE: Duration = Duration::from_secs(600);
 
@@ -60,19 +64,7 @@ impl Scene {
         let changed = sqlx::raw_sql(changes).execute(&mut self.other).await;
         changed.expect("changed");
         let call = tokio::spawn(call);
-        loop {
-            let waits: i64 = sqlx::query_scalar(
-                "SELECT count(*) FROM pg_stat_activity
-                 WHERE wait_event_type = 'Lock' AND datname = current_database()",
-            )
-            .fetch_one(&mut self.observer)
-            .await
-            .expect("counted");
-            if waits > 0 {
-                break;
-            }
-            assert!(!call.is_finished(), "the call did not wait");
-        }
+        until_it_waits(&mut self.observer, &call).await;
         let committed = sqlx::raw_sql("COMMIT").execute(&mut self.other).await;
         committed.expect("committed");
         call.await.expect("no panic")

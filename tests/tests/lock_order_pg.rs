@@ -1,6 +1,9 @@
 //! In which order settles and extensions lock rows: by `seq`, however these lie in the table and in
 //! whatever order they are named, so that no two of them wait for each other.
 
+#[path = "harness/waiting.rs"]
+mod waiting;
+
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -10,6 +13,7 @@ use outbox_core::{
 use outbox_sqlx::PgStore;
 use outbox_sqlx::sqlx::{self, Connection, PgConnection, PgPool};
 use tests::PgServer;
+use waiting::until_it_waits;
 
 const LEASE: Duration = Duration::from_secs(600);
 /// The rows with the lower numbers come later in the table.
@@ -60,19 +64,7 @@ impl Scene {
         let lock = sqlx::query("SELECT FROM outbox_events WHERE seq = $1 FOR UPDATE");
         lock.bind(first).execute(&mut *tx).await.expect("locked");
         let call = tokio::spawn(call);
-        loop {
-            let waits: i64 = sqlx::query_scalar(
-                "SELECT count(*) FROM pg_stat_activity
-                 WHERE wait_event_type = 'Lock' AND datname = current_database()",
-            )
-            .fetch_one(&mut self.observer)
-            .await
-            .expect("counted");
-            if waits > 0 {
-                break;
-            }
-            assert!(!call.is_finished(), "the call did not wait");
-        }
+        until_it_waits(&mut self.observer, &call).await;
         let free: i64 = sqlx::query_scalar(
             "SELECT count(*) FROM (
                  SELECT FROM outbox_events WHERE lease_token IS NOT NULL FOR UPDATE SKIP LOCKED) e",

@@ -1,7 +1,9 @@
 //! How PostgreSQL carries out claims beside a million rows: the plans that the server's log tells,
 //! those within functions included.
 
-use std::fs;
+#[path = "harness/plans.rs"]
+mod plans;
+
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use outbox_core::{
 use outbox_sqlx::PgStore;
 use outbox_sqlx::sqlx::postgres::PgPoolOptions;
 use outbox_sqlx::sqlx::{self, PgPool};
-use serde_json::Value;
+use plans::{LOGGING, plans, steps};
 use tests::PgServer;
 
 const BATCH: u32 = 100;
@@ -33,14 +35,8 @@ fn fill(rows: u32) -> String {
 
 /// A server that logs the plan of every statement on new connections to the database.
 fn server() -> (PgServer, String) {
-    let server = PgServer::start_with(&[
-        "shared_preload_libraries=auto_explain",
-        "auto_explain.log_analyze=on",
-        "auto_explain.log_nested_statements=on",
-        "auto_explain.log_format=json",
-        "shared_buffers=256MB",
-        "max_wal_size=4GB",
-    ]);
+    let sizes = ["shared_buffers=256MB", "max_wal_size=4GB"];
+    let server = PgServer::start_with(&[&LOGGING[..], &sizes].concat());
     let url = server.create_database();
     (server, url)
 }
@@ -94,24 +90,6 @@ async fn counters(pool: &PgPool) -> (i64, i64, i64) {
     .fetch_one(&mut *conn)
     .await
     .expect("counters")
-}
-
-/// The plans that the log holds.
-fn plans(server: &PgServer) -> Vec<Value> {
-    let log = fs::read_to_string(server.socket_dir().join("log")).expect("a log");
-    let texts = log.split(" plan:\n").skip(1).map(|text| {
-        let lines = text.lines().take_while(|line| line.starts_with('\t'));
-        lines.collect::<String>()
-    });
-    texts
-        .map(|text| serde_json::from_str(&text).expect("a plan"))
-        .collect()
-}
-
-/// Every step of a plan.
-fn steps(plan: &Value) -> Vec<&Value> {
-    let below = plan["Plans"].as_array().into_iter().flatten();
-    std::iter::once(plan).chain(below.flat_map(steps)).collect()
 }
 
 #[tokio::test]

@@ -1,39 +1,17 @@
 //! The relay, the store and its wake-ups on a runtime that is not tokio.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::channel::oneshot;
-use futures::future::BoxFuture;
 use outbox_core::{
-    Delivery, DeliveryError, Enqueue, NewEvent, Receipt, Relay, Spawn, Timer, Transport,
+    Delivery, DeliveryError, Enqueue, NewEvent, Receipt, Relay, SmolSpawn, SmolTimer, Transport,
     async_trait,
 };
 use outbox_sqlx::PgStore;
 use outbox_sqlx::sqlx::PgPool;
 use tests::PgServer;
-
-#[derive(Debug, Clone, Copy)]
-struct SmolTimer;
-
-impl Timer for SmolTimer {
-    fn now(&self) -> Instant {
-        Instant::now()
-    }
-
-    fn sleep(&self, period: Duration) -> BoxFuture<'static, ()> {
-        smol::Timer::after(period).map(drop).boxed()
-    }
-}
-
-struct SmolSpawn;
-
-impl Spawn for SmolSpawn {
-    fn spawn(&self, task: BoxFuture<'static, ()>) {
-        smol::spawn(task).detach();
-    }
-}
 
 /// Says when the last event was delivered.
 struct Until {

@@ -1,7 +1,9 @@
 //! Plans of prepared statements that were made while the tables were small, where these are large by
 //! now and the server has not looked at them since: no statement that runs all the time may scan.
 
-use std::fs;
+#[path = "harness/plans.rs"]
+mod plans;
+
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use outbox_core::{
 use outbox_sqlx::PgStore;
 use outbox_sqlx::sqlx::postgres::PgPoolOptions;
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, PgPool};
+use plans::{LOGGING, plans, steps};
 use serde_json::Value;
 use tests::PgServer;
 
@@ -185,40 +188,24 @@ async fn jobs(store: &PgStore) {
 }
 
 /// How often a plan reads what a release of a claim collects.
-fn times_near(node: &Value) -> f64 {
-    let children = node["Plans"].as_array().into_iter().flatten();
-    let below = children.map(times_near).fold(0.0, f64::max);
-    match node["CTE Name"].as_str() {
-        Some("near") => below.max(node["Actual Loops"].as_f64().unwrap_or(0.0)),
-        _ => below,
-    }
-}
-
-/// The plans that the log holds, and their statements.
-fn plans(server: &PgServer) -> Vec<Value> {
-    let log = fs::read_to_string(server.socket_dir().join("log")).expect("a log");
-    let texts = log.split(" plan:\n").skip(1).map(|text| {
-        let lines = text.lines().take_while(|line| line.starts_with('\t'));
-        lines.collect::<String>()
-    });
-    texts
-        .map(|text| serde_json::from_str(&text).expect("a plan"))
-        .collect()
+fn times_near(plan: &Value) -> f64 {
+    let near = steps(plan)
+        .into_iter()
+        .filter(|step| step["CTE Name"] == "near");
+    near.filter_map(|step| step["Actual Loops"].as_f64())
+        .fold(0.0, f64::max)
 }
 
 #[tokio::test]
 async fn plans_made_beside_small_tables_serve_large_ones() {
-    let server = PgServer::start_with(&[
-        "shared_preload_libraries=auto_explain",
-        "auto_explain.log_analyze=on",
+    let more = [
         "auto_explain.log_timing=off",
         "auto_explain.log_buffers=on",
-        "auto_explain.log_nested_statements=on",
-        "auto_explain.log_format=json",
         "autovacuum=off",
         "shared_buffers=256MB",
         "max_wal_size=4GB",
-    ]);
+    ];
+    let server = PgServer::start_with(&[&LOGGING[..], &more].concat());
     let url = server.create_database();
     let stores = [
         store(&url, Retention::DeleteAtOnce).await,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::delays::{Delays, Jitter};
+use super::delays::{self, Delays, Jitter};
 use super::{FailedAttempt, RetryDecision, RetryPolicy};
 use crate::{DeliveryError, Error, Event};
 
@@ -59,30 +59,13 @@ impl Backoff {
         self
     }
 
-    /// How delays are spread.
-    pub const fn jitter(mut self, jitter: Jitter) -> Self {
-        self.delays.jitter = jitter;
-        self
-    }
-
     /// The most attempts; an event's own limit goes first. At least 1.
     pub const fn max_attempts(mut self, limit: u32) -> Self {
         self.max_attempts = limit;
         self
     }
 
-    /// Gives up where the next attempt would come later than this after the enqueue.
-    pub const fn max_age(mut self, age: Duration) -> Self {
-        self.delays.max_age = Some(age);
-        self
-    }
-
-    /// The longest `Retry-After` that is obeyed, by an event, by its destination where that is held
-    /// for it, and where a limiter or a circuit asks for it; a longer one counts as this long.
-    pub const fn retry_after_cap(mut self, cap: Duration) -> Self {
-        self.delays.retry_after_cap = cap;
-        self
-    }
+    delays::setters!();
 
     /// The delay after this attempt, before jitter.
     fn delay(&self, attempt: u32) -> Duration {

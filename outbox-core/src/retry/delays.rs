@@ -23,6 +23,31 @@ pub enum Jitter {
     Tenth,
 }
 
+/// The setters of a policy that has its [`Delays`] in `delays`.
+macro_rules! setters {
+    () => {
+        /// How delays are spread.
+        pub const fn jitter(mut self, jitter: Jitter) -> Self {
+            self.delays.jitter = jitter;
+            self
+        }
+
+        /// Gives up where the next attempt would come later than this after the enqueue.
+        pub const fn max_age(mut self, age: Duration) -> Self {
+            self.delays.max_age = Some(age);
+            self
+        }
+
+        /// The longest `Retry-After` that is obeyed, by an event, by its destination where that is held
+        /// for it, and where a limiter or a circuit asks for it; a longer one counts as this long.
+        pub const fn retry_after_cap(mut self, cap: Duration) -> Self {
+            self.delays.retry_after_cap = cap;
+            self
+        }
+    };
+}
+pub(super) use setters;
+
 /// How a policy's own delay becomes its decision.
 #[derive(Debug, Clone)]
 pub(super) struct Delays {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::delays::{Delays, Jitter};
+use super::delays::{self, Delays, Jitter};
 use super::{FailedAttempt, RetryDecision, RetryPolicy};
 use crate::{DeliveryError, Error, Event};
 
@@ -60,24 +60,7 @@ impl FixedSchedule {
         Self::new(waits.map(Duration::from_secs)).jitter(Jitter::Tenth)
     }
 
-    /// How waits are spread.
-    pub const fn jitter(mut self, jitter: Jitter) -> Self {
-        self.delays.jitter = jitter;
-        self
-    }
-
-    /// Gives up where the next attempt would come later than this after the enqueue.
-    pub const fn max_age(mut self, age: Duration) -> Self {
-        self.delays.max_age = Some(age);
-        self
-    }
-
-    /// The longest `Retry-After` that is obeyed, by an event, by its destination where that is held
-    /// for it, and where a limiter or a circuit asks for it; a longer one counts as this long.
-    pub const fn retry_after_cap(mut self, cap: Duration) -> Self {
-        self.delays.retry_after_cap = cap;
-        self
-    }
+    delays::setters!();
 }
 
 impl RetryPolicy for FixedSchedule {

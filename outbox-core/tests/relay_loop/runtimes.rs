@@ -1,38 +1,16 @@
 //! The same relay on every runtime.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::channel::oneshot;
-use futures::future::BoxFuture;
 use outbox_core::{
-    Backoff, DeliveryError, MemoryStore, NewEvent, Relay, Spawn, Timer, TokioSpawn, TokioTimer,
+    Backoff, DeliveryError, MemoryStore, NewEvent, Relay, SmolSpawn, SmolTimer, Spawn, Timer,
+    TokioSpawn, TokioTimer,
 };
 use std::sync::{Arc, Mutex};
 
 use super::support::{Via, no, ok, payloads, put, text};
-
-#[derive(Debug, Clone, Copy)]
-struct SmolTimer;
-
-impl Timer for SmolTimer {
-    fn now(&self) -> Instant {
-        #[expect(clippy::disallowed_methods, reason = "smol has no clock of its own")]
-        Instant::now()
-    }
-
-    fn sleep(&self, period: Duration) -> BoxFuture<'static, ()> {
-        smol::Timer::after(period).map(drop).boxed()
-    }
-}
-
-struct SmolSpawn;
-
-impl Spawn for SmolSpawn {
-    fn spawn(&self, task: BoxFuture<'static, ()>) {
-        smol::spawn(task).detach();
-    }
-}
 
 /// Ten keys of twenty events, each event failing once: delivered in order, none lost.
 async fn delivers_everything(timer: impl Timer + 'static, spawn: Option<Arc<dyn Spawn>>) {

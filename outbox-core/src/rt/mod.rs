@@ -1,8 +1,18 @@
-//! The seam to the runtime.
+//! The seam to the runtime, and what fills it for two of them.
+
+#[cfg(feature = "smol")]
+mod smol;
+#[cfg(feature = "tokio")]
+mod tokio;
 
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
+
+#[cfg(feature = "smol")]
+pub use self::smol::{SmolSpawn, SmolTimer};
+#[cfg(feature = "tokio")]
+pub use self::tokio::{TokioSpawn, TokioTimer};
 
 /// The clock and the sleep of whatever runtime drives the relay.
 ///
@@ -17,7 +27,7 @@ use futures::future::BoxFuture;
 ///
 /// # Example
 ///
-/// A timer for smol:
+/// Those for tokio and smol come with the features of the same names. By hand, on whatever sleeps:
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -25,9 +35,9 @@ use futures::future::BoxFuture;
 /// use outbox_core::Timer;
 ///
 /// #[derive(Debug, Clone, Copy)]
-/// struct SmolTimer;
+/// struct AnyTimer;
 ///
-/// impl Timer for SmolTimer {
+/// impl Timer for AnyTimer {
 ///     fn now(&self) -> Instant { Instant::now() }
 ///     fn sleep(&self, d: Duration) -> BoxFuture<'static, ()> { smol::Timer::after(d).map(drop).boxed() }
 /// }
@@ -49,58 +59,20 @@ pub trait Timer: Send + Sync {
 ///
 /// # Example
 ///
-/// Tasks for smol:
+/// Those for tokio and smol come with the features of the same names. By hand:
 ///
 /// ```
 /// use futures::future::BoxFuture;
 /// use outbox_core::Spawn;
 ///
 /// #[derive(Debug, Clone, Copy)]
-/// struct SmolSpawn;
+/// struct AnySpawn;
 ///
-/// impl Spawn for SmolSpawn {
+/// impl Spawn for AnySpawn {
 ///     fn spawn(&self, task: BoxFuture<'static, ()>) { smol::spawn(task).detach(); }
 /// }
 /// ```
 pub trait Spawn: Send + Sync {
     /// Starts the task.
     fn spawn(&self, task: BoxFuture<'static, ()>);
-}
-
-/// Tokio's clock, so that `tokio::time::pause` works in tests.
-///
-/// It must be used inside a tokio runtime that has its time driver enabled.
-#[cfg(feature = "tokio")]
-#[derive(Debug, Clone, Copy, Default)]
-#[expect(clippy::exhaustive_structs, reason = "a unit struct, named as a value")]
-pub struct TokioTimer;
-
-#[cfg(feature = "tokio")]
-impl Timer for TokioTimer {
-    fn now(&self) -> Instant {
-        tokio::time::Instant::now().into_std()
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "this is the seam")]
-    fn sleep(&self, period: Duration) -> BoxFuture<'static, ()> {
-        Box::pin(tokio::time::sleep(period))
-    }
-}
-
-/// Tasks on the tokio runtime that the caller runs in.
-///
-/// # Panics
-///
-/// [`spawn`](Spawn::spawn) panics outside a tokio runtime, as `tokio::spawn` does.
-#[cfg(feature = "tokio")]
-#[derive(Debug, Clone, Copy, Default)]
-#[expect(clippy::exhaustive_structs, reason = "a unit struct, named as a value")]
-pub struct TokioSpawn;
-
-#[cfg(feature = "tokio")]
-impl Spawn for TokioSpawn {
-    #[expect(clippy::disallowed_methods, reason = "this is the seam")]
-    fn spawn(&self, task: BoxFuture<'static, ()>) {
-        drop(tokio::spawn(task));
-    }
 }
