@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::limits::MAX_KEY;
+use crate::text::Bytes as Length;
 use crate::{Error, LeaseStatus, LeaseToken};
 
 /// Whose request, and which: the pair that a store looks up.
@@ -116,8 +117,8 @@ impl BeginKey {
     }
 }
 
-/// What the key says about a request that wants to start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What the key says about a request that wants to start. `Debug` doesn't show the answer.
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Begun {
     /// The key is the caller's, under its token: run the handler, then complete or abandon.
@@ -136,8 +137,25 @@ pub enum Begun {
     },
 }
 
-/// The end of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+impl fmt::Debug for Begun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Started => f.write_str("Started"),
+            Self::Busy { retry_after } => f
+                .debug_struct("Busy")
+                .field("retry_after", retry_after)
+                .finish(),
+            Self::Mismatch => f.write_str("Mismatch"),
+            Self::Done { answer } => f
+                .debug_struct("Done")
+                .field("answer", &Length(answer.len()))
+                .finish(),
+        }
+    }
+}
+
+/// The end of a run. `Debug` doesn't show the answer.
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompleteKey {
     /// Its key.
@@ -148,6 +166,17 @@ pub struct CompleteKey {
     pub answer: Bytes,
     /// How long the answer is kept, from now. Default: 7 days.
     pub retention: Duration,
+}
+
+impl fmt::Debug for CompleteKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompleteKey")
+            .field("key", &self.key)
+            .field("token", &self.token)
+            .field("answer", &Length(self.answer.len()))
+            .field("retention", &self.retention)
+            .finish()
+    }
 }
 
 impl CompleteKey {
@@ -360,5 +389,17 @@ mod tests {
         assert!(refused("", "a\0b").to_string().contains("NUL"));
         let key = IdempotencyKey::new("", "k").unwrap();
         assert_eq!((key.scope(), key.key()), ("", "k"));
+    }
+
+    #[test]
+    fn debug_shows_no_answer() {
+        let key = IdempotencyKey::new("scope", "key").unwrap();
+        let begun = BeginKey::new(key, Fingerprint::from_bytes([0; 32]));
+        let done = Begun::Done {
+            answer: "hunter2".into(),
+        };
+        let shown = format!("{done:?} {:?}", CompleteKey::new(&begun, "hunter2"));
+        assert!(shown.contains("7 bytes"), "{shown}");
+        assert!(!shown.contains("hunter2"), "{shown}");
     }
 }

@@ -1,14 +1,16 @@
 //! The seam to whatever holds the key: signing what goes out.
 
+use std::fmt;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
+use crate::text::Bytes as Length;
 use crate::{Error, EventId};
 
 /// What is signed.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct SigningInput {
     /// The event's id: the same for every attempt.
@@ -28,6 +30,17 @@ impl SigningInput {
             timestamp,
             body,
         }
+    }
+}
+
+/// Without the body.
+impl fmt::Debug for SigningInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningInput")
+            .field("id", &self.id)
+            .field("timestamp", &self.timestamp)
+            .field("body", &Length(self.body.len()))
+            .finish()
     }
 }
 
@@ -88,4 +101,17 @@ impl SignatureHeader {
 pub trait Signer: Send + Sync {
     /// The headers to send with the body.
     async fn sign(&self, input: &SigningInput) -> Result<Vec<SignatureHeader>, Error>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_shows_no_body() {
+        let input = SigningInput::new(EventId::new(), SystemTime::UNIX_EPOCH, "hunter2".into());
+        let shown = format!("{input:?}");
+        assert!(shown.contains("7 bytes"), "{shown}");
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
 }
