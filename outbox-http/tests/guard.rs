@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::future::BoxFuture;
 use outbox_http::outbox_core::{DeathReason, DeliveryErrorKind as Kind, Phase};
 use outbox_http::{
-    AddressGuard, HttpFailure, HttpFailureKind as Failure, Refused, Resolve, Webhooks,
+    AddressGuard, HttpFailure, HttpFailureKind as Failure, Refused, Resolve, Target, Webhooks,
 };
 use support::{Receiver, builder, send};
 use tokio::io::AsyncWriteExt;
@@ -230,7 +230,8 @@ fn lists_go_by_network_host_and_port_and_denials_go_first() {
         .deny_network("10.9.0.0/16".parse().unwrap())
         .deny_network("1.1.1.0/24".parse().unwrap())
         .deny_host("*.bad.example")
-        .deny_host("worse.example")
+        .and_then(|guard| guard.deny_host("worse.example"))
+        .unwrap()
         .allow_port(8443);
     let address = |text: &str| guard.check_address(text.parse().unwrap()).is_ok();
     assert!(
@@ -245,6 +246,94 @@ fn lists_go_by_network_host_and_port_and_denials_go_first() {
         .allow_private_networks();
     assert!(open.check_address("127.0.0.1".parse().unwrap()).is_ok());
     assert!(open.check_address("127.0.0.2".parse().unwrap()).is_err());
+}
+
+/// A denial that never fits anything would be worse than none.
+#[test]
+fn a_host_is_denied_in_every_spelling_of_its_name() {
+    let deny = |pattern: &str| AddressGuard::public_internet().deny_host(pattern).unwrap();
+    for (pattern, host) in [
+        ("MÜNCHEN.example", "xn--mnchen-3ya.example"),
+        ("xn--mnchen-3ya.example.", "münchen.example"),
+        ("*.münchen.example", "git.xn--mnchen-3ya.example"),
+        ("2606:4700::1111", "[2606:4700::1111]"),
+        ("[2606:4700:0::1111]", "2606:4700::1111"),
+        ("1.1.1.1", "0x1010101"),
+    ] {
+        assert_eq!(
+            deny(pattern).check_host(host),
+            Err(Refused::Host),
+            "{pattern}"
+        );
+    }
+    for pattern in [
+        "",
+        ".",
+        "*",
+        "*.",
+        "*example",
+        "a.*.example",
+        "*.10.0.0.1",
+        "*.[::1]",
+        "https://git.example",
+        "git.example:443",
+        "git.example/",
+        "git example",
+        "10.0.0.0/8",
+    ] {
+        for error in [
+            AddressGuard::public_internet().deny_host(pattern),
+            AddressGuard::public_internet().allow_host(pattern),
+        ] {
+            let error = error.expect_err(pattern).to_string();
+            assert!(error.contains("_host` is \""), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_host_is_checked_in_every_spelling_and_what_is_none_is_refused() {
+    let guard = AddressGuard::public_internet();
+    for host in [
+        "0x7f.1",
+        "2130706433",
+        "127.1",
+        "①②⑦.⓪.⓪.①",
+        "::1",
+        "[::1]",
+        "LOCALHOST",
+        "a.localhost.",
+        "",
+        "a b",
+        "a/b",
+        "user@ci.example",
+    ] {
+        assert!(guard.check_host(host).is_err(), "{host}");
+    }
+    guard.check_host("CI.Example.").unwrap();
+}
+
+#[test]
+fn a_target_is_checked_when_somebody_enters_it() {
+    let guard = AddressGuard::public_internet().https_only().deny_port(80);
+    let check = |url: &str| guard.check_target(&Target::new(url).unwrap());
+    assert_eq!(check("https://ci.example/hooks"), Ok(()));
+    assert_eq!(check("http://ci.example/hooks"), Err(Refused::Scheme));
+    assert_eq!(check("https://ci.example:80/"), Err(Refused::Port(80)));
+    assert!(matches!(check("https://[::1]/"), Err(Refused::Address(_))));
+}
+
+#[test]
+fn a_denied_port_stays_denied_where_every_port_is_allowed() {
+    let guard = AddressGuard::public_internet().deny_port(25);
+    for guard in [
+        guard.clone().allow_port(25),
+        guard.clone().allow_any_port(),
+        guard.allow_private_networks(),
+    ] {
+        assert_eq!(guard.check_port(25), Err(Refused::Port(25)));
+        guard.check_port(443).unwrap();
+    }
 }
 
 #[tokio::test]
@@ -367,6 +456,7 @@ async fn an_allowed_host_may_have_a_private_address() {
     let (receiver, _) = receiver_and_trap().await;
     let guard = AddressGuard::public_internet()
         .allow_host("*.internal")
+        .unwrap()
         .allow_any_port();
     let resolver = Flipping(vec![vec![GOOD]], Arc::default());
     let webhooks = builder().guard(guard).resolver(resolver).build().unwrap();

@@ -10,7 +10,8 @@ use outbox_http::AddressGuard;
 use outbox_http::outbox_core::{DeathReason, DeliveryErrorKind as Kind, Phase};
 use support::{Receiver, builder, read_request, send};
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::mpsc;
 
 /// A proxy that answers CONNECT with this status, and tunnels where it is 200.
 async fn proxy(status: &'static str, used: Arc<AtomicUsize>) -> Receiver {
@@ -85,6 +86,42 @@ async fn only_the_receivers_own_trouble_is_charged() {
     assert_eq!(error.kind(), Kind::NotAttempted);
 }
 
+/// What a URL can't hold as it is stands percent-encoded in it, and is sent as it is.
+#[tokio::test]
+async fn credentials_are_sent_as_they_are_meant() {
+    let (sent, mut seen) = mpsc::unbounded_channel();
+    let proxy = Receiver::run(move |mut stream| {
+        let sent = sent.clone();
+        async move {
+            if let Some(request) = read_request(&mut stream).await {
+                let _ = sent.send(request.headers["proxy-authorization"].clone());
+            }
+            let _ = stream.write_all(b"HTTP/1.1 407 No\r\n\r\n").await;
+        }
+    })
+    .await;
+    let url = format!("http://us%3Aer:p%40ss%2F%C3%BC^@{}", proxy.address);
+    let webhooks = builder().egress_proxy(&url).unwrap().build().unwrap();
+    send(&webhooks, "http://127.0.0.1:1/").await.0.unwrap_err();
+    // `us:er:p@ss/ü^`
+    assert_eq!(seen.recv().await.unwrap(), "Basic dXM6ZXI6cEBzcy/DvF4=");
+}
+
+/// A proxy whose machine is gone: packets to it are never answered.
+#[tokio::test]
+async fn a_proxy_that_cannot_be_reached_costs_no_attempt() {
+    // The queue of a listener that accepts nobody is filled: further handshakes are never answered.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(0).unwrap();
+    let address = listener.local_addr().unwrap();
+    let _first = TcpStream::connect(address).await.unwrap();
+    let url = format!("http://{address}");
+    let webhooks = builder().egress_proxy(&url).unwrap().build().unwrap();
+    let error = send(&webhooks, "http://127.0.0.1:2/").await.0.unwrap_err();
+    assert_eq!(error.kind(), Kind::NotAttempted, "{}", error.report());
+}
+
 #[test]
 fn a_proxy_url_that_says_more_is_refused() {
     for url in [
@@ -92,6 +129,7 @@ fn a_proxy_url_that_says_more_is_refused() {
         "proxy:3128",
         "https://proxy:3128",
         "http://proxy/path",
+        "http://proxy/#x",
         "socks5://proxy",
     ] {
         let error = builder().egress_proxy(url).unwrap_err().to_string();

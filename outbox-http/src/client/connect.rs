@@ -40,7 +40,13 @@ impl Connector {
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(limit));
-        let tcp = GuardedTcp { tcp, proxy, guard };
+        let tcp = GuardedTcp {
+            tcp,
+            proxy,
+            // Sooner than the deadline over all, which can't tell whose fault it is.
+            proxy_limit: limit / 10 * 9,
+            guard,
+        };
         Self {
             https: (tcp, tls).into(),
             limit,
@@ -73,6 +79,7 @@ impl Service<Uri> for Connector {
 struct GuardedTcp {
     tcp: HttpConnector<GuardedResolver>,
     proxy: Option<EgressProxy>,
+    proxy_limit: Duration,
     guard: Arc<AddressGuard>,
 }
 
@@ -91,7 +98,8 @@ impl Service<Uri> for GuardedTcp {
             return Box::pin(async move { Err(refused.into()) });
         }
         if let Some(proxy) = self.proxy.clone() {
-            return Box::pin(async move { Ok(TokioIo::new(proxy.tunnel(&uri).await?)) });
+            let limit = self.proxy_limit;
+            return Box::pin(async move { Ok(TokioIo::new(proxy.tunnel(&uri, limit).await?)) });
         }
         let host = uri.host().unwrap_or_default().to_owned();
         let guard = self.guard.clone();

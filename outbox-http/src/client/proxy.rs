@@ -3,11 +3,13 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Uri;
 use outbox_core::Error;
+use percent_encoding::percent_decode_str;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use url::Url;
@@ -28,7 +30,8 @@ impl EgressProxy {
     pub(crate) fn new(url: &str) -> Result<Self, Error> {
         let refused = |problem: &str| Error::invalid_config("egress_proxy", problem);
         let url = Url::parse(url).map_err(|_| refused("is no URL"))?;
-        if url.scheme() != "http" || url.path() != "/" || url.query().is_some() {
+        let more = url.path() != "/" || url.query().is_some() || url.fragment().is_some();
+        if url.scheme() != "http" || more {
             return Err(refused("must be http://host:port and no more"));
         }
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
@@ -36,7 +39,12 @@ impl EgressProxy {
         };
         let credentials = match (url.username(), url.password()) {
             ("", None) => None,
-            (user, password) => Some(format!("{user}:{}", password.unwrap_or_default())),
+            (user, password) => {
+                let mut pair: Vec<u8> = percent_decode_str(user).collect();
+                pair.push(b':');
+                pair.extend(percent_decode_str(password.unwrap_or_default()));
+                Some(pair)
+            }
         };
         Ok(Self {
             host: host
@@ -49,10 +57,16 @@ impl EgressProxy {
     }
 
     /// A connection to the target through the proxy. The proxy looks the name up and dials, so it is
-    /// the proxy that guards addresses.
-    pub(super) async fn tunnel(&self, target: &Uri) -> Result<TcpStream, TunnelFailed> {
-        let stream = TcpStream::connect((self.host.as_str(), self.port)).await;
-        let mut stream = stream.map_err(TunnelFailed::Proxy)?;
+    /// the proxy that guards addresses. A proxy that is not reached within `limit` is down.
+    pub(super) async fn tunnel(
+        &self,
+        target: &Uri,
+        limit: Duration,
+    ) -> Result<TcpStream, TunnelFailed> {
+        let connecting = TcpStream::connect((self.host.as_str(), self.port));
+        let connected = tokio::time::timeout(limit, connecting).await;
+        let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        let mut stream = connected.map_err(TunnelFailed::Proxy)?;
         stream.set_nodelay(true).map_err(TunnelFailed::Proxy)?;
         let port = match (target.port_u16(), target.scheme_str()) {
             (Some(port), _) => port,

@@ -1,6 +1,7 @@
 //! The address guard: where deliveries may go.
 
 mod networks;
+mod pattern;
 mod resolve;
 mod target;
 
@@ -11,7 +12,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use http::Uri;
 use ipnet::IpNet;
+use outbox_core::Error;
 
+use pattern::HostPattern;
 pub(crate) use resolve::GuardedResolver;
 pub use resolve::{Resolve, SystemResolver};
 pub use target::Target;
@@ -33,7 +36,7 @@ pub use target::Target;
 /// let guard = AddressGuard::public_internet()
 ///     .allow_port(8443)
 ///     .allow_network("10.20.0.0/16".parse()?)
-///     .deny_host("*.corp.example");
+///     .deny_host("*.corp.example")?;
 /// assert!(guard.check_address("10.20.1.1".parse()?).is_ok());
 /// assert!(guard.check_address("10.21.1.1".parse()?).is_err());
 /// assert!(guard.check_host("git.corp.example").is_err());
@@ -45,10 +48,11 @@ pub struct AddressGuard {
     https_only: bool,
     allowed_networks: Vec<IpNet>,
     denied_networks: Vec<IpNet>,
-    allowed_hosts: Vec<String>,
-    denied_hosts: Vec<String>,
+    allowed_hosts: Vec<HostPattern>,
+    denied_hosts: Vec<HostPattern>,
     /// `None`: any.
     ports: Option<BTreeSet<u16>>,
+    denied_ports: BTreeSet<u16>,
 }
 
 impl Default for AddressGuard {
@@ -69,6 +73,7 @@ impl AddressGuard {
             allowed_hosts: Vec::new(),
             denied_hosts: Vec::new(),
             ports: Some([80, 443].into()),
+            denied_ports: BTreeSet::new(),
         }
     }
 
@@ -96,17 +101,26 @@ impl AddressGuard {
 
     /// Admits a host whatever its addresses (denied networks excepted): `hooks.internal`, or
     /// `*.internal` for all names below it.
-    #[must_use]
-    pub fn allow_host(mut self, pattern: &str) -> Self {
-        self.allowed_hosts.push(normal(pattern));
-        self
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`](outbox_core::ErrorKind::InvalidConfig): neither a host, nor `*.` and a host.
+    pub fn allow_host(mut self, pattern: &str) -> Result<Self, Error> {
+        let pattern = HostPattern::new("allow_host", pattern)?;
+        self.allowed_hosts.push(pattern);
+        Ok(self)
     }
 
-    /// Refuses a host by name: `git.example`, or `*.example` for all names below it.
-    #[must_use]
-    pub fn deny_host(mut self, pattern: &str) -> Self {
-        self.denied_hosts.push(normal(pattern));
-        self
+    /// Refuses a host by name: `git.example`, or `*.example` for all names below it. Names are taken
+    /// in Unicode or punycode.
+    ///
+    /// # Errors
+    ///
+    /// As [`allow_host`](Self::allow_host).
+    pub fn deny_host(mut self, pattern: &str) -> Result<Self, Error> {
+        let pattern = HostPattern::new("deny_host", pattern)?;
+        self.denied_hosts.push(pattern);
+        Ok(self)
     }
 
     /// Admits a port beside 80 and 443.
@@ -118,7 +132,14 @@ impl AddressGuard {
         self
     }
 
-    /// Admits every port.
+    /// Refuses a port, whatever else admits it.
+    #[must_use]
+    pub fn deny_port(mut self, port: u16) -> Self {
+        self.denied_ports.insert(port);
+        self
+    }
+
+    /// Admits every port but those denied.
     #[must_use]
     pub fn allow_any_port(mut self) -> Self {
         self.ports = None;
@@ -132,18 +153,42 @@ impl AddressGuard {
         self
     }
 
-    /// Checks a host name or IP literal, as it stands in a URL.
+    /// Checks all that a URL tells without looking its name up: scheme, host, port. For the moment
+    /// when somebody enters it; each delivery checks it again, and the addresses beside it.
+    ///
+    /// ```
+    /// use outbox_http::{AddressGuard, Target};
+    ///
+    /// let guard = AddressGuard::public_internet().https_only();
+    /// let error = guard.check_target(&Target::new("https://0x7f.1/hooks")?).unwrap_err();
+    /// assert_eq!(error.to_string(), "the address guard refuses loopback addresses");
+    /// # Ok::<(), outbox_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A [`Refused`] that says why.
+    pub fn check_target(&self, target: &Target) -> Result<(), Refused> {
+        self.check_uri(target.uri())
+    }
+
+    /// Checks a host name or IP literal, in any spelling that a URL may have. What is no host is
+    /// refused.
     ///
     /// # Errors
     ///
     /// A [`Refused`] that says why.
     pub fn check_host(&self, host: &str) -> Result<(), Refused> {
-        let host = normal(host);
-        if self.denied_hosts.iter().any(|p| fits(p, &host)) {
+        self.check_parsed(&pattern::parsed(host).ok_or(Refused::Host)?)
+    }
+
+    /// Checks a host in the form in which a [`Target`] holds it, without the dot of the root.
+    fn check_parsed(&self, host: &str) -> Result<(), Refused> {
+        if self.denied_hosts.iter().any(|p| p.fits(host)) {
             return Err(Refused::Host);
         }
-        match literal(&host).or_else(|| loopback_name(&host)) {
-            Some(address) => self.check_address_of(&host, address),
+        match literal(host).or_else(|| loopback_name(host)) {
+            Some(address) => self.check_address_of(host, address),
             None => Ok(()),
         }
     }
@@ -154,10 +199,14 @@ impl AddressGuard {
     ///
     /// A [`Refused`] that says why.
     pub fn check_port(&self, port: u16) -> Result<(), Refused> {
-        match &self.ports {
-            Some(ports) if !ports.contains(&port) => Err(Refused::Port(port)),
-            _ => Ok(()),
+        let allowed = self
+            .ports
+            .as_ref()
+            .is_none_or(|ports| ports.contains(&port));
+        if allowed && !self.denied_ports.contains(&port) {
+            return Ok(());
         }
+        Err(Refused::Port(port))
     }
 
     /// Checks an address, whatever the name that led to it.
@@ -179,22 +228,21 @@ impl AddressGuard {
 
     /// Checks an address to which this host name led.
     pub(crate) fn check_address_of(&self, host: &str, address: IpAddr) -> Result<(), Refused> {
-        let checked = self.check_address(address);
-        let host = normal(host);
-        match checked {
-            Err(Refused::Address(_)) if self.allowed_hosts.iter().any(|p| fits(p, &host)) => Ok(()),
+        let host = rootless(host);
+        match self.check_address(address) {
+            Err(Refused::Address(_)) if self.allowed_hosts.iter().any(|p| p.fits(host)) => Ok(()),
             checked => checked,
         }
     }
 
-    /// Checks all that a URL tells without looking its name up.
+    /// Checks the URI of a [`Target`].
     pub(crate) fn check_uri(&self, uri: &Uri) -> Result<(), Refused> {
         let https = uri.scheme_str() == Some("https");
         if self.https_only && !https {
             return Err(Refused::Scheme);
         }
         self.check_port(uri.port_u16().unwrap_or(if https { 443 } else { 80 }))?;
-        self.check_host(uri.host().unwrap_or_default())
+        self.check_parsed(rootless(uri.host().unwrap_or_default()))
     }
 }
 
@@ -204,7 +252,7 @@ impl AddressGuard {
 pub enum Refused {
     /// The URL is not `https`.
     Scheme,
-    /// The host is on the deny list.
+    /// The host is on the deny list, or is no host.
     Host,
     /// The port is not allowed.
     Port(u16),
@@ -228,16 +276,9 @@ impl fmt::Display for Refused {
 
 impl StdError for Refused {}
 
-/// Lower case, without the dot of the root.
-fn normal(host: &str) -> String {
-    host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
-}
-
-fn fits(pattern: &str, host: &str) -> bool {
-    match pattern.strip_prefix('*') {
-        Some(suffix) => host.len() > suffix.len() && host.ends_with(suffix),
-        None => host == pattern,
-    }
+/// Without the dot of the root.
+fn rootless(host: &str) -> &str {
+    host.strip_suffix('.').unwrap_or(host)
 }
 
 /// `localhost` and all below it are the loopback by definition (RFC 6761, section 6.3).

@@ -1,6 +1,7 @@
 //! Receivers' error pages repeat what was asked for; what is kept of them must not.
 
 use http::header::AUTHORIZATION;
+use percent_encoding::percent_decode_str;
 use url::form_urlencoded;
 
 use crate::destination::Endpoint;
@@ -10,9 +11,13 @@ const REDACTED: &str = "[redacted]";
 /// The least length of a value that is looked for: shorter ones would blot out words.
 const LEAST: usize = 4;
 
-/// The text without what is secret in the endpoint: the path and query of its URL, the values of
-/// the query, and those of its own headers. A piece of one at the end, where the text was cut, goes
-/// too.
+/// The least length of a part of the path that is looked for by itself, however the slashes beside it
+/// are written: long enough for a token, and too long for most words.
+const LEAST_PART: usize = 10;
+
+/// The text without what is secret in the endpoint: the path and query of its URL, long parts of the
+/// path, the values of the query, and those of its own headers. A piece of one at the end, where the
+/// text was cut, goes too.
 pub(super) fn redact(mut text: String, endpoint: &Endpoint) -> String {
     for secret in secrets(endpoint) {
         if text.contains(&secret) {
@@ -35,6 +40,11 @@ fn secrets(endpoint: &Endpoint) -> Vec<String> {
     if let Some(whole) = uri.path_and_query() {
         secrets.push(whole.as_str().to_owned());
         secrets.push(whole.path().to_owned());
+    }
+    let parts = uri.path().split('/');
+    for part in parts.filter(|part| part.len() >= LEAST_PART) {
+        secrets.push(part.to_owned());
+        secrets.push(percent_decode_str(part).decode_utf8_lossy().into_owned());
     }
     if let Some(query) = uri.query() {
         secrets.push(query.to_owned());
