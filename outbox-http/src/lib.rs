@@ -29,7 +29,7 @@
 //! | name lookup, connection or TLS failed, or took too long | transient | waiting: nothing was sent |
 //! | reset, end, time-out, or nonsense after the request was begun | transient | sending: ambiguous |
 //! | the guard refuses; no such destination; the event makes no request | unroutable | waiting |
-//! | destination disabled, full, or not looked up; egress proxy down | not attempted | waiting |
+//! | destination disabled, full, not signed for, or not looked up; egress proxy down | not attempted | waiting |
 //! | the signer failed | transient | waiting |
 //!
 //! [`HttpFailure::of`] gives the details of a delivery error.

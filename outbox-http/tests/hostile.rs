@@ -446,6 +446,20 @@ async fn an_answer_that_repeats_the_request_tells_no_secret() {
     assert!(!told.iter().any(|text| text.contains("s3c")), "{told:?}");
 }
 
+/// Slashes are escaped in JSON, and a page may show the last part of the path alone.
+#[tokio::test]
+async fn an_answer_that_repeats_a_part_of_the_path_tells_no_token() {
+    let page = r#"{"path":"\/services\/T0\/s3cret%2Bt0ken","key":"s3cret+t0ken"}"#;
+    let length = page.len();
+    let answer = format!("HTTP/1.1 404 No\r\ncontent-length: {length}\r\n\r\n{page}");
+    let receiver = Receiver::answering(answer).await;
+    let url = format!("http://{}/services/T0/s3cret%2Bt0ken", receiver.address);
+    let error = send(&builder().build().unwrap(), &url).await.0.unwrap_err();
+    let report = error.report();
+    assert!(!report.contains("s3cret"), "{report}");
+    assert!(report.contains("services"), "{report}");
+}
+
 /// The report of an attempt, whatever the destination: a URL is one too.
 #[tokio::test]
 async fn a_report_shows_neither_the_urls_secrets_nor_the_payload() {

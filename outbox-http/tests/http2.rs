@@ -151,6 +151,83 @@ async fn frames_that_are_none_end_the_attempt() {
     assert_eq!(phase, Phase::Sending);
 }
 
+const CONTINUATION: u8 = 9;
+
+/// A head whose end never comes: small parts, or large ones.
+#[tokio::test]
+async fn a_head_without_end_ends_the_attempt() {
+    for size in [0, 1, 16_000] {
+        let receiver = Receiver::run(move |mut stream| async move {
+            let _ = hello(&mut stream).await;
+            let Some(id) = request(&mut stream).await else {
+                return;
+            };
+            let _ = stream.write_all(&frame(HEADERS, 0, id, &[0x88])).await;
+            // A literal without indexing whose name is "a" and whose value goes on.
+            let part = frame(CONTINUATION, 0, id, &vec![0x88; size]);
+            while stream.write_all(&part).await.is_ok() {}
+        })
+        .await;
+        let (result, phase) = attempt(&receiver).await;
+        assert_eq!(result.unwrap_err().0, Kind::Transient, "{size}");
+        assert_eq!(phase, Phase::Sending);
+    }
+}
+
+#[tokio::test]
+async fn a_body_without_end_changes_no_verdict() {
+    let receiver = Receiver::run(|mut stream| async move {
+        let _ = hello(&mut stream).await;
+        let Some(id) = request(&mut stream).await else {
+            return;
+        };
+        let _ = stream.write_all(&frame(HEADERS, 4, id, &[0x88])).await;
+        while stream
+            .write_all(&frame(DATA, 0, id, &[0; 1_000]))
+            .await
+            .is_ok()
+        {}
+    })
+    .await;
+    let (result, phase) = attempt(&receiver).await;
+    assert_eq!(result.unwrap(), "200 OK");
+    assert_eq!(phase, Phase::Answered);
+}
+
+/// Streams that must not be opened, a window that never opens, floods of frames that say nothing.
+#[tokio::test]
+async fn one_that_lets_nothing_through_ends_at_a_deadline() {
+    const MAX_CONCURRENT_STREAMS: [u8; 6] = [0, 3, 0, 0, 0, 0];
+    const INITIAL_WINDOW_SIZE: [u8; 6] = [0, 4, 0, 0, 0, 0];
+    for setting in [MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE] {
+        for flood in [
+            Vec::new(),
+            frame(PING, 0, 0, &[0; 8]),
+            frame(SETTINGS, 0, 0, &[]),
+        ] {
+            let receiver = Receiver::run(move |mut stream| {
+                let flood = flood.clone();
+                async move {
+                    let _ = stream.read_exact(&mut [0; 24]).await;
+                    let _ = stream.write_all(&frame(SETTINGS, 0, 0, &setting)).await;
+                    while !flood.is_empty() && stream.write_all(&flood).await.is_ok() {}
+                    pending::<()>().await;
+                }
+            })
+            .await;
+            let webhooks = builder()
+                .http(HttpVersion::Http2)
+                .timeouts(short().total(Duration::from_millis(500)))
+                .build()
+                .unwrap();
+            let url = receiver.url();
+            let sending = send(&webhooks, &url);
+            let (result, _) = timeout(Duration::from_secs(2), sending).await.unwrap();
+            assert_eq!(result.unwrap_err().kind(), Kind::Transient);
+        }
+    }
+}
+
 /// A transport whose deadlines are of no help.
 fn patient() -> outbox_http::Webhooks {
     let minutes = Duration::from_secs(600);

@@ -89,3 +89,19 @@ async fn a_redirect_is_never_a_success() {
     let error = send(&as_is, &receiver.url()).await.0.unwrap_err();
     assert_eq!(error.kind(), Kind::Transient, "{}", error.report());
 }
+
+/// Deliveries that were meant to go through a proxy must not go out without it.
+#[test]
+fn an_egress_proxy_beside_a_reqwest_client_is_refused() {
+    for webhooks in [
+        builder().reqwest(reqwest::Client::builder()),
+        builder().reqwest_client(reqwest::Client::new()),
+    ] {
+        let webhooks = webhooks.egress_proxy("http://proxy:3128").unwrap();
+        let error = webhooks.build().unwrap_err().to_string();
+        assert!(
+            error.starts_with("setting `egress_proxy` is not used"),
+            "{error}"
+        );
+    }
+}

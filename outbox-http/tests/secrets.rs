@@ -37,6 +37,7 @@ fn a_refused_secret_is_told_what_is_wrong_and_never_quoted() {
             "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
             "doesn't begin with `whsec_`",
         ),
+        ("whsk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "is an Ed25519"),
         ("whsec_", "nothing after"),
         (
             "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS",
@@ -57,6 +58,13 @@ fn a_refused_secret_is_told_what_is_wrong_and_never_quoted() {
     }
     assert!(SharedSecret::new("").is_err());
     assert!(SharedSecret::existing("").is_err());
+}
+
+#[cfg(not(feature = "ed25519"))]
+#[test]
+fn a_key_that_needs_a_feature_says_so() {
+    let error = StandardKey::new("whsk_MfKQ9r8").unwrap_err().to_string();
+    assert!(error.contains("needs the feature `ed25519`"), "{error}");
 }
 
 #[cfg(feature = "ed25519")]

@@ -6,7 +6,9 @@ mod support;
 use std::sync::Arc;
 
 use outbox_http::outbox_core::{DeathReason, DeliveryErrorKind as Kind, Phase};
-use outbox_http::{Endpoint, HttpFailure, HttpFailureKind as Failure, Identity, MapDestinations};
+use outbox_http::{
+    DestinationRecord, Endpoint, HttpFailure, HttpFailureKind as Failure, Identity, MapDestinations,
+};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::server::WebPkiClientVerifier;
@@ -151,8 +153,11 @@ async fn an_identity_is_shown_to_its_destination_and_to_no_other() {
     let client = ca.leaf("sender.example", |_| {});
     let identity = Identity::from_pem(&client.chain, &client.key.serialize_pem()).unwrap();
     let endpoint = || Endpoint::new(&https(&receiver)).unwrap();
+    let mut stored = DestinationRecord::new(https(&receiver));
+    stored.identity = Some(identity.clone());
     let destinations = MapDestinations::new()
         .with("known", endpoint().identity(identity.clone()))
+        .with("stored", stored.endpoint().unwrap())
         .with("nobody", endpoint())
         .with(
             "plain",
@@ -166,6 +171,7 @@ async fn an_identity_is_shown_to_its_destination_and_to_no_other() {
         .unwrap();
     send(&webhooks, "known").await.0.unwrap();
     send(&webhooks, "known").await.0.unwrap();
+    send(&webhooks, "stored").await.0.unwrap();
     assert_eq!(
         receiver.connections(),
         1,

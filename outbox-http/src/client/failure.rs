@@ -45,7 +45,7 @@ pub enum HttpFailureKind {
     Signing,
     /// The event can't be made into a request.
     Request,
-    /// The destination is unknown, disabled, or could not be resolved.
+    /// The destination is unknown, disabled, not signed for, or could not be resolved.
     Destination,
 }
 

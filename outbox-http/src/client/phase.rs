@@ -49,7 +49,6 @@ impl Progress {
 /// hyper asks a body for its size when a connection has taken the request and is about to encode
 /// the head, over HTTP/1 and HTTP/2 alike, and never before. That is the moment from which bytes may
 /// have reached the receiver; a request that never came so far can be made again without doubt.
-#[derive(Debug)]
 pub(crate) struct PhaseBody {
     data: Option<Bytes>,
     progress: Arc<Progress>,

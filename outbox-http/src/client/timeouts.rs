@@ -6,7 +6,8 @@ use outbox_core::Error;
 
 /// How long the parts of an attempt may take. All are on by default; none can be switched off.
 ///
-/// The total is cut to the relay's own time-out for the attempt where that is shorter.
+/// The total is cut to the relay's own time-out for the attempt, less a twentieth (half a second at
+/// most), so that an attempt tells what it knows before the relay drops it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Timeouts {

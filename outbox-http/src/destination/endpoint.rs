@@ -64,6 +64,13 @@ impl Endpoint {
         self
     }
 
+    /// Sends without a signature, whatever signers the transport has.
+    #[must_use]
+    pub fn unsigned(mut self) -> Self {
+        self.signers = Some(Vec::new());
+        self
+    }
+
     /// A header of every request, credentials for example. It replaces the event's own of that name.
     ///
     /// # Errors

@@ -31,6 +31,11 @@ pub enum Resolution {
     },
     /// There is no such destination: its events are dead letters, to be replayed once there is.
     Unknown,
+    /// It can never be delivered to: its events are dead letters.
+    Invalid {
+        /// For operators. It quotes nothing that may be secret.
+        reason: String,
+    },
 }
 
 /// Looks destinations up: a table in memory, a database.

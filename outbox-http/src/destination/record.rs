@@ -7,8 +7,9 @@ use std::str::FromStr;
 use outbox_core::Error;
 
 use super::Endpoint;
-use crate::client::Timeouts;
+use crate::client::{Identity, Timeouts};
 use crate::encoding::Encoding;
+use crate::guard::AddressGuard;
 use crate::key_ring::KeyRing;
 use crate::scheme::{GitHub, Shopify, Slack, StandardWebhooks, Stripe, XSignature};
 use crate::secret::SecretText;
@@ -34,7 +35,8 @@ pub struct DestinationRecord {
     pub disabled: Option<String>,
     /// How its requests are signed, where it has secrets. Default: Standard Webhooks.
     pub scheme: Scheme,
-    /// Its own secrets, the newest first; empty: the transport's signers sign.
+    /// Its own secrets, the newest first; empty: the transport's signers sign, and where it has none,
+    /// events wait.
     pub secrets: Vec<SecretText>,
     /// Headers of every request.
     pub headers: BTreeMap<String, String>,
@@ -44,6 +46,12 @@ pub struct DestinationRecord {
     pub encoding: Option<Encoding>,
     /// The most deliveries at a time by this process.
     pub max_in_flight: Option<NonZeroU32>,
+    /// The largest request body in bytes.
+    pub max_request: Option<usize>,
+    /// Its client certificate.
+    pub identity: Option<Identity>,
+    /// Where its deliveries may go.
+    pub guard: Option<AddressGuard>,
 }
 
 impl DestinationRecord {
@@ -58,6 +66,9 @@ impl DestinationRecord {
             timeouts: None,
             encoding: None,
             max_in_flight: None,
+            max_request: None,
+            identity: None,
+            guard: None,
         }
     }
 
@@ -84,6 +95,15 @@ impl DestinationRecord {
         if let Some(limit) = self.max_in_flight {
             endpoint = endpoint.max_in_flight(limit);
         }
+        if let Some(bytes) = self.max_request {
+            endpoint = endpoint.max_request(bytes);
+        }
+        if let Some(identity) = &self.identity {
+            endpoint = endpoint.identity(identity.clone());
+        }
+        if let Some(guard) = &self.guard {
+            endpoint = endpoint.guard(guard.clone());
+        }
         Ok(endpoint)
     }
 }
@@ -96,6 +116,7 @@ impl std::fmt::Debug for DestinationRecord {
             .field("scheme", &self.scheme)
             .field("secrets", &self.secrets)
             .field("headers", &self.headers.keys().collect::<Vec<_>>())
+            .field("identity", &self.identity)
             .finish_non_exhaustive()
     }
 }

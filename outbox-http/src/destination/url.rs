@@ -12,7 +12,7 @@ use super::{Destinations, Endpoint, Resolution};
 /// Parsed URLs that are kept; when there are more, all are parsed anew.
 const KEPT: usize = 4_096;
 
-/// The default: an event's destination is the URL. What is no URL is unknown.
+/// The default: an event's destination is the URL. Events whose destination is none are dead letters.
 #[derive(Default)]
 pub struct UrlDestinations(RwLock<HashMap<String, Arc<Endpoint>>>);
 
@@ -31,8 +31,12 @@ impl Destinations for UrlDestinations {
             return Ok(Resolution::Endpoint(endpoint.clone()));
         }
         drop(known);
-        let Ok(endpoint) = Endpoint::new(destination) else {
-            return Ok(Resolution::Unknown);
+        let endpoint = match Endpoint::new(destination) {
+            Ok(endpoint) => endpoint,
+            Err(problem) => {
+                let reason = problem.to_string();
+                return Ok(Resolution::Invalid { reason });
+            }
         };
         let endpoint = Arc::new(endpoint);
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);

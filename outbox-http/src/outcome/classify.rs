@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
 
 /// What an answer means for the event.
@@ -88,7 +89,7 @@ impl<F: Fn(&Answer<'_>) -> Verdict + Send + Sync> Classifier for F {
 /// | 2xx | delivered |
 /// | 408, 421, 423, 425, 5xx, redirects (never followed) | transient |
 /// | 429; 503 with `Retry-After` | throttled |
-/// | 409 with `Retry-After` | transient: in flight |
+/// | 409 with `Retry-After`, be it one that can't be read | transient: in flight |
 /// | 409 without, on a repeated attempt | already received |
 /// | 409 without, on a first attempt | transient |
 /// | 410 | gone |
@@ -123,7 +124,10 @@ fn common(answer: &Answer<'_>) -> Option<Verdict> {
     let waits = answer.retry_after.is_some();
     match answer.status.as_u16() {
         200..=299 => Some(Verdict::Delivered),
-        409 if waits || !answer.repeated => Some(Verdict::Transient),
+        // One that can't be read says "in flight" too; taken for "received before", it could lose
+        // the event.
+        409 if waits || answer.headers.contains_key(RETRY_AFTER) => Some(Verdict::Transient),
+        409 if !answer.repeated => Some(Verdict::Transient),
         409 => Some(Verdict::AlreadyReceived),
         410 => Some(Verdict::Gone),
         429 => Some(Verdict::Throttled),
@@ -181,6 +185,17 @@ mod tests {
         assert_eq!(Strict.classify(&answer), Verdict::AlreadyReceived);
         answer.retry_after = Some(Duration::from_secs(1));
         assert_eq!(Strict.classify(&answer), Verdict::Transient);
+    }
+
+    #[test]
+    fn a_409_with_a_retry_after_that_cannot_be_read_is_in_flight() {
+        let mut headers = HeaderMap::new();
+        headers.insert(RETRY_AFTER, "1.5".parse().unwrap());
+        let mut answer = Answer::new(StatusCode::CONFLICT, &headers);
+        answer.repeated = true;
+        for classifier in [&Strict as &dyn Classifier, &Lenient] {
+            assert_eq!(classifier.classify(&answer), Verdict::Transient);
+        }
     }
 
     #[test]

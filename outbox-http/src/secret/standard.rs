@@ -71,7 +71,7 @@ pub(crate) fn decode(text: &str, prefix: &str) -> Result<Zeroizing<Vec<u8>>, Err
         return Err(refused(problem));
     }
     let Some(encoded) = text.strip_prefix(prefix) else {
-        return Err(refused(format!("doesn't begin with `{prefix}`")));
+        return Err(refused(wrong_prefix(text, prefix)));
     };
     if encoded.is_empty() {
         return Err(refused(format!("has nothing after `{prefix}`")));
@@ -86,6 +86,23 @@ pub(crate) fn decode(text: &str, prefix: &str) -> Result<Zeroizing<Vec<u8>>, Err
             "isn't standard base64 with padding after `{prefix}`"
         ))),
     }
+}
+
+/// What the text is instead, where it says so.
+fn wrong_prefix(text: &str, prefix: &str) -> String {
+    let what = match text.split_once('_').map(|(kind, _)| kind) {
+        Some("whsec") => "is a shared secret (`whsec_`)",
+        Some("whsk") if cfg!(not(feature = "ed25519")) => {
+            "is an Ed25519 key (`whsk_`), which needs the feature `ed25519`"
+        }
+        Some("whpk") if cfg!(not(feature = "ed25519")) => {
+            "is an Ed25519 key (`whpk_`), which needs the feature `ed25519`"
+        }
+        Some("whsk") => "is an Ed25519 private key (`whsk_`)",
+        Some("whpk") => "is an Ed25519 public key (`whpk_`)",
+        _ => return format!("doesn't begin with `{prefix}`"),
+    };
+    format!("{what}; `{prefix}` is needed here")
 }
 
 impl FromStr for StandardSecret {

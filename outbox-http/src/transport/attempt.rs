@@ -39,7 +39,8 @@ impl Inner {
         started: Instant,
         notes: &mut Notes,
     ) -> Result<Receipt, DeliveryError> {
-        let latest = started + self.timeouts.total.min(delivery.timeout());
+        let limit = within(delivery.timeout());
+        let latest = started + self.timeouts.total.min(limit);
         let lookup = self.endpoint(&delivery.event().destination);
         let endpoint = timeout_at(latest, lookup)
             .await
@@ -49,8 +50,9 @@ impl Inner {
         }
         let _slot = slot(&endpoint)?;
         self.check(&endpoint)?;
+        self.check_signers(&endpoint)?;
         let timeouts = endpoint.timeouts.unwrap_or(self.timeouts);
-        let end = started + timeouts.total.min(delivery.timeout());
+        let end = started + timeouts.total.min(limit);
         let progress = Arc::new(Progress::new(delivery.clone()));
         let request = self.request(delivery.event(), &endpoint, progress.clone());
         let request = timeout_at(end, request).await.unwrap_or_else(|_| {
@@ -84,9 +86,13 @@ impl Inner {
                     .with_retry_after(self.recheck),
                 failure.with_detail(reason),
             ),
+            Ok(Resolution::Invalid { reason }) => (
+                DeliveryError::unroutable("the destination can't be delivered to"),
+                failure.with_detail(reason),
+            ),
             Ok(Resolution::Unknown) => (
                 DeliveryError::unroutable("no such destination"),
-                failure.with_detail("it is neither configured nor a URL that can be delivered to"),
+                failure.with_detail("it is not configured"),
             ),
             Err(source) => (
                 DeliveryError::not_attempted("the destination could not be looked up"),
@@ -108,6 +114,26 @@ impl Inner {
             return refused(HttpFailure::new(HttpFailureKind::Refused).with_detail(detail));
         }
         Ok(())
+    }
+
+    /// An endpoint for which nothing signs is a mistake in its settings, unless they say so: its
+    /// events wait until it is mended.
+    fn check_signers(&self, endpoint: &Endpoint) -> Result<(), DeliveryError> {
+        let unsigned = match &endpoint.signers {
+            Some(_) => false,
+            None => self.signers.is_empty() && !self.unsigned,
+        };
+        if !unsigned {
+            return Ok(());
+        }
+        let detail = "neither the destination nor the transport has a signer; give it one, or say \
+                      `unsigned()`";
+        Err(
+            DeliveryError::not_attempted("the destination is not signed for")
+                .with_retry_after(self.recheck)
+                .with_phase(Phase::Waiting)
+                .with_source(HttpFailure::new(HttpFailureKind::Destination).with_detail(detail)),
+        )
     }
 
     async fn conclude(
@@ -158,6 +184,12 @@ impl Inner {
             None => error,
         })
     }
+}
+
+/// A little less than the relay's own time-out, after which it would drop the attempt with all that is
+/// known of it: that the receiver has said 2xx, say, and only its body goes on.
+fn within(timeout: Duration) -> Duration {
+    timeout - (timeout / 20).min(Duration::from_millis(500))
 }
 
 fn lookup_too_slow() -> DeliveryError {

@@ -70,7 +70,8 @@ impl WebhooksBuilder {
         self
     }
 
-    /// Sends without a signature, which receivers can't tell from anybody else's request.
+    /// Sends without a signature where nothing signs, which receivers can't tell from anybody else's
+    /// request. Default: events of an endpoint for which nothing signs wait, uncharged.
     pub const fn unsigned(mut self) -> Self {
         self.unsigned = true;
         self
@@ -186,17 +187,18 @@ impl WebhooksBuilder {
         Ok(self)
     }
 
-    /// Delivers through a `reqwest` client made of these settings. Redirects, proxies of the
-    /// environment and `Referer` are switched off and the guard is put into its name lookup;
-    /// whatever else was set stays. Endpoints with an identity or a guard of their own use the
-    /// built-in client.
+    /// Delivers through a `reqwest` client made of these settings. Redirects, `Referer` and every
+    /// proxy are switched off, and guard, resolver and the deadline to connect are put into it;
+    /// whatever else was set stays, and certificates, HTTP version and pool are as it has them, not
+    /// as they are set here. Endpoints with an identity or a guard of their own use the built-in
+    /// client.
     #[cfg(feature = "reqwest")]
     pub fn reqwest(mut self, builder: reqwest::ClientBuilder) -> Self {
         self.reqwest = Some(Reqwest::Builder(Box::new(builder)));
         self
     }
 
-    /// Delivers through this `reqwest` client as it is. The guard sees URLs only, not the addresses
+    /// Delivers through this `reqwest` client as it is, its proxy and its deadlines included. The guard sees URLs only, not the addresses
     /// that are dialled, and a client that follows redirects can't be stopped, only found out:
     /// prefer [`reqwest`](Self::reqwest) where strangers choose URLs.
     #[cfg(feature = "reqwest")]
@@ -241,7 +243,7 @@ impl WebhooksBuilder {
     /// # Errors
     ///
     /// [`InvalidConfig`](outbox_core::ErrorKind::InvalidConfig), naming the setting: no signer, a
-    /// deadline of zero, a user agent that is no header value.
+    /// deadline of zero, a user agent that is no header value, an egress proxy beside a reqwest client.
     pub fn build(mut self) -> Result<Webhooks, Error> {
         self.timeouts.check()?;
         self.client.connect_timeout = self.timeouts.connect;
@@ -254,6 +256,14 @@ impl WebhooksBuilder {
         let user_agent = HeaderValue::from_str(&self.user_agent).map_err(|source| {
             Error::invalid_config("user_agent", "is no header value").with_source(source)
         })?;
+        #[cfg(feature = "reqwest")]
+        if self.reqwest.is_some() && self.client.proxy.is_some() {
+            return Err(Error::invalid_config(
+                "egress_proxy",
+                "is not used by a reqwest client; set the proxy on a `reqwest::Client` of your own \
+                 and hand it to `reqwest_client`",
+            ));
+        }
         let guard = Arc::new(self.guard);
         #[cfg(feature = "reqwest")]
         let clients = match self.reqwest {
@@ -273,6 +283,7 @@ impl WebhooksBuilder {
             signers: self.signers,
             classifier: self.classifier,
             observer: self.observer,
+            unsigned: self.unsigned,
             encoding: self.encoding,
             heed_header: self.heed_header,
             timeouts: self.timeouts,

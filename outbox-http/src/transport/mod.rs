@@ -52,6 +52,7 @@ struct Inner {
     signers: Vec<Arc<dyn Signer>>,
     classifier: Arc<dyn Classifier>,
     observer: Option<Arc<dyn AttemptObserver>>,
+    unsigned: bool,
     encoding: Encoding,
     heed_header: bool,
     timeouts: Timeouts,

@@ -61,7 +61,8 @@ impl fmt::Debug for AttemptReport<'_> {
 ///
 /// # Contract
 ///
-/// It runs in the delivery's own task: be quick, and don't block. It decides nothing.
+/// It runs in the delivery's own task: be quick, and don't block. It decides nothing. An attempt that
+/// is dropped (at a relay's abort) is not told.
 pub trait AttemptObserver: Send + Sync {
     /// An attempt has ended.
     fn attempted(&self, report: &AttemptReport<'_>);

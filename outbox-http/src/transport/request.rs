@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::USER_AGENT;
+use http::header::{Entry, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use outbox_core::{DeliveryError, Error, ErrorKind, Event, Phase, SigningInput};
 
@@ -50,8 +50,8 @@ impl Inner {
         Ok(request)
     }
 
-    /// Adds the headers of every signer. Standard Webhooks signatures of several signers stand in
-    /// one header.
+    /// Adds the headers of every signer, in the place of the event's own of these names. Standard
+    /// Webhooks signatures of several signers stand in one header.
     async fn sign(
         &self,
         event: &Event,
@@ -62,29 +62,50 @@ impl Inner {
         let signers = endpoint.signers.as_ref().unwrap_or(&self.signers);
         let input = SigningInput::new(event.id, self.clock.now(), body);
         let mut signatures = String::new();
+        let mut signed = HeaderMap::with_capacity(4);
         for signer in signers {
             for header in signer.sign(&input).await.map_err(not_signed)? {
-                if header.name == "webhook-signature" {
+                if header.name.eq_ignore_ascii_case(SIGNATURES) {
                     let separator = if signatures.is_empty() { "" } else { " " };
                     signatures.extend([separator, &header.value]);
                 } else {
-                    insert(headers, &header.name, header.value)?;
+                    insert(&mut signed, &header.name, header.value)?;
                 }
             }
         }
-        if signatures.is_empty() {
-            return Ok(());
+        if !signatures.is_empty() {
+            insert(&mut signed, SIGNATURES, signatures)?;
         }
-        insert(headers, "webhook-signature", signatures)
+        for (name, value) in signed.drain() {
+            if let Some(name) = name {
+                headers.insert(name, value);
+            }
+        }
+        Ok(())
     }
 }
 
+/// The one header that has room for the signatures of several signers.
+const SIGNATURES: &str = "webhook-signature";
+
+/// Adds a signer's header. Two signers may say the same (the id, the time), but not write one header
+/// differently: one of the signatures would be missing.
 fn insert(headers: &mut HeaderMap, name: &str, value: String) -> Result<(), DeliveryError> {
     let (Some(name), Ok(value)) = (signature_name(name), HeaderValue::try_from(value)) else {
         let problem = "the signer made a header that HTTP doesn't allow";
         return Err(not_signed(Error::new(ErrorKind::Other, problem)));
     };
-    headers.insert(name, value);
+    match headers.entry(name) {
+        Entry::Occupied(there) if *there.get() != value => {
+            let problem = format!(
+                "two signers write the header `{}`, which holds one signature; sign with one of \
+                 them, or hand the keys of both to one",
+                there.key()
+            );
+            return Err(not_signed(Error::new(ErrorKind::InvalidConfig, problem)));
+        }
+        entry => drop(entry.or_insert(value)),
+    }
     Ok(())
 }
 
