@@ -79,7 +79,8 @@ pub enum VerifyErrorKind {
     MissingHeader,
     /// A header that must be there once is there several times.
     RepeatedHeader,
-    /// A header is not what the scheme says: not ASCII, too long, no timestamp.
+    /// A header is not what the scheme says: not ASCII, too long, no timestamp, a dot in the id of
+    /// Standard Webhooks.
     MalformedHeader,
     /// Signed longer ago than is tolerated: a replay, or a clock that is wrong.
     TooOld,

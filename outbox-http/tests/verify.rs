@@ -108,6 +108,27 @@ fn only_standard_webhooks_sign_the_id() {
     );
 }
 
+/// The parts are joined by dots: with one in the id, a signed delivery could be read as another, whose
+/// time is the beginning of the body.
+#[test]
+fn an_id_with_a_dot_is_refused() {
+    let body = b"1700000200.{}";
+    let input = SigningInput::new(EventId::new(), now(), Bytes::from_static(body));
+    let id = input.id;
+    let headers = futures::executor::block_on(standard().sign(&input)).unwrap();
+    let signature = headers.into_iter().find(|h| h.name == "webhook-signature");
+    let mut forged = HeaderMap::new();
+    let forged_id = format!("{id}.1700000000");
+    forged.insert("webhook-id", forged_id.parse().unwrap());
+    forged.insert("webhook-timestamp", "1700000200".parse().unwrap());
+    forged.insert(
+        "webhook-signature",
+        signature.unwrap().value.parse().unwrap(),
+    );
+    let error = standard().verify(&forged, b"{}").unwrap_err();
+    assert_eq!(error.kind(), Kind::MalformedHeader);
+}
+
 #[test]
 fn a_malformed_candidate_hides_no_good_one() {
     let headers = sign(&standard());

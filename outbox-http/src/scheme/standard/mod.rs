@@ -90,6 +90,10 @@ impl Signer for StandardWebhooks {
 impl Verifier for StandardWebhooks {
     fn verify(&self, headers: &HeaderMap, body: &[u8]) -> Result<Verified, VerifyError> {
         let id = one(headers, ID, MAX_ID)?;
+        // With a dot in the id, what was signed could be read in two ways.
+        if id.contains('.') {
+            return Err(VerifyError::header(VerifyErrorKind::MalformedHeader, ID));
+        }
         let timestamp = one(headers, TIMESTAMP, MAX_ID)?;
         let signatures = one(headers, SIGNATURE, MAX_SIGNATURE_HEADER)?;
         let now = self.0.clock.now();
