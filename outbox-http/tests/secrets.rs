@@ -245,14 +245,16 @@ async fn the_rotation_job_reloads_the_ring_of_a_scheme_and_outlives_a_bad_secret
         "old"
     );
 
-    put(vec![SecretText::new("new", "whsec_oops")]);
-    let end = scheduler.run_now("secrets").await;
-    assert!(matches!(end, Some(JobEnd::Failed(_))), "{end:?}");
-    assert_eq!(
-        ring.current().uses().len(),
-        2,
-        "a bad secret changes nothing"
-    );
+    for bad in [vec![SecretText::new("new", "whsec_oops")], vec![]] {
+        put(bad);
+        let end = scheduler.run_now("secrets").await;
+        assert!(matches!(end, Some(JobEnd::Failed(_))), "{end:?}");
+        assert_eq!(
+            ring.current().uses().len(),
+            2,
+            "a bad secret, or none, changes nothing"
+        );
+    }
 
     put(vec![SecretText::new("new", NEW)]);
     let end = scheduler.run_now("secrets").await;

@@ -204,6 +204,17 @@ fn an_identity_that_cannot_be_used_is_refused_where_it_is_made() {
     assert!(format!("{identity:?}").starts_with("Identity(certificate "));
 }
 
+/// An issuer that is renewed makes another identity: connections show the new chain.
+#[test]
+fn identities_are_equal_where_their_whole_chains_are() {
+    let ca = Ca::new();
+    let leaf = ca.leaf("a.example", |_| {});
+    let identity = |chain: &str| Identity::from_pem(chain, &leaf.key.serialize_pem()).unwrap();
+    assert_eq!(identity(&leaf.chain), identity(&leaf.chain));
+    let with_issuer = format!("{}{}", leaf.chain, ca.pem());
+    assert_ne!(identity(&leaf.chain), identity(&with_issuer));
+}
+
 /// Which version is spoken, as the receiver sees it.
 #[cfg(feature = "http2")]
 mod negotiation {

@@ -15,10 +15,11 @@ use sha2::{Digest, Sha256};
 ///
 /// It fails closed: a destination with an identity is delivered to over TLS with it, or not at all.
 /// Connections of different identities are never shared. Two identities are equal where their
-/// certificates are.
+/// certificate chains are.
 #[derive(Clone)]
 pub struct Identity {
     key: Arc<CertifiedKey>,
+    /// Of the first certificate.
     fingerprint: [u8; 32],
 }
 
@@ -57,7 +58,7 @@ impl Identity {
 
 impl PartialEq for Identity {
     fn eq(&self, other: &Self) -> bool {
-        self.fingerprint == other.fingerprint
+        self.key.cert == other.key.cert
     }
 }
 

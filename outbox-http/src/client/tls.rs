@@ -12,11 +12,12 @@ use super::{HttpVersion, Identity};
 /// What TLS trusts: Mozilla's root certificates, the system's as well with the feature
 /// `native-roots` where asked for, and those that were added.
 #[derive(Debug, Clone)]
-pub(crate) struct Roots(RootCertStore);
+pub(crate) struct Roots(Arc<RootCertStore>);
 
 impl Default for Roots {
     fn default() -> Self {
-        Self(webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect())
+        let mozillas: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
+        Self(Arc::new(mozillas))
     }
 }
 
@@ -24,14 +25,15 @@ impl Roots {
     /// Trusts the certificates of this PEM text too.
     pub(crate) fn add_pem(&mut self, pem: &str) -> Result<(), Error> {
         let refused = |problem: &str| Error::invalid_config("root_certificates", problem);
-        let before = self.0.len();
+        let roots = Arc::make_mut(&mut self.0);
+        let before = roots.len();
         for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
             let certificate = certificate.map_err(|_| refused("is no PEM"))?;
-            self.0
+            roots
                 .add(certificate)
                 .map_err(|source| refused("has an unusable certificate").with_source(source))?;
         }
-        if self.0.len() == before {
+        if roots.len() == before {
             return Err(refused("holds no certificate"));
         }
         Ok(())
@@ -41,7 +43,8 @@ impl Roots {
     #[cfg(feature = "native-roots")]
     pub(crate) fn add_native(&mut self) -> Result<(), Error> {
         let found = rustls_native_certs::load_native_certs();
-        let (added, _) = self.0.add_parsable_certificates(found.certs);
+        let roots = Arc::make_mut(&mut self.0);
+        let (added, _) = roots.add_parsable_certificates(found.certs);
         if added == 0 {
             let problem = "were asked of the system, which has none that can be read";
             return Err(Error::invalid_config("native_roots", problem));

@@ -85,7 +85,7 @@ impl fmt::Debug for SecretText {
 ///
 /// # Contract
 ///
-/// All secrets that count now or will, the preferred (newest) first. Names are stable.
+/// All secrets that count now or will, the preferred (newest) first; at least one. Names are stable.
 ///
 /// # Errors
 ///
@@ -192,8 +192,14 @@ impl<K: FromStr<Err = Error>> KeyRing<K> {
     ///
     /// # Errors
     ///
-    /// As the secret's type, naming the secret.
+    /// As the secret's type, naming the secret; and where there is none.
     pub fn parse(secrets: &[SecretText]) -> Result<Self, Error> {
+        if secrets.is_empty() {
+            return Err(Error::invalid_config(
+                "secrets",
+                "holds none; one is needed",
+            ));
+        }
         let keys: Result<Vec<_>, _> = secrets.iter().map(SecretText::parse).collect();
         keys.map(Self::new)
     }

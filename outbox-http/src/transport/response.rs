@@ -43,18 +43,57 @@ pub(super) async fn read<B: Body<Data = Bytes> + Unpin>(
     kept
 }
 
-/// The captured bytes as one line of text for people, `keep` decoded bytes at most: control
-/// characters are dots.
+/// The captured bytes as one line of text for people, `keep` decoded bytes at most: characters that
+/// control a terminal or turn its text round are dots.
 pub(super) fn snippet(captured: Vec<u8>, headers: &HeaderMap, keep: usize) -> Option<String> {
-    let decoded = match headers.get(CONTENT_ENCODING).map(|v| v.as_bytes()) {
-        None | Some(b"identity") => captured,
+    let coding = headers.get(CONTENT_ENCODING).map(|v| v.as_bytes());
+    let is = |name: &[u8]| coding.is_some_and(|coding| coding.eq_ignore_ascii_case(name));
+    let decoded = match coding {
+        None => captured,
+        Some(_) if is(b"identity") => captured,
         #[cfg(feature = "gzip")]
-        Some(b"gzip") => crate::encoding::decode_start(&captured, keep),
+        Some(_) if is(b"gzip") || is(b"x-gzip") => crate::encoding::decode_start(&captured, keep),
         Some(_) => return None,
     };
     let start = &decoded[..decoded.len().min(keep)];
-    let clean = |c: char| if c.is_control() { '.' } else { c };
+    let clean = |c: char| {
+        if c.is_control() || is_format(c) {
+            '.'
+        } else {
+            c
+        }
+    };
     let text: String = String::from_utf8_lossy(start).chars().map(clean).collect();
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Invisible characters: marks and overrides of direction, line and paragraph separators, joiners, the
+/// byte order mark.
+const fn is_format(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snippet_is_one_line_that_reads_as_it_stands() {
+        let text = "no:\u{1b}[2J\r\n\u{202e}evil\u{2028}\u{200b}ok é";
+        let shown = snippet(text.into(), &HeaderMap::new(), 100);
+        assert_eq!(shown.unwrap(), "no:.[2J...evil..ok é");
+    }
+
+    #[cfg(feature = "gzip")]
+    #[test]
+    fn codings_are_known_in_any_case() {
+        let gzipped = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xcb\xcf\x06\0G\xdd\xdcy\x02\0\0\0";
+        for coding in ["gzip", "GZIP", "x-gzip"] {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_ENCODING, coding.parse().unwrap());
+            let shown = snippet(gzipped.to_vec(), &headers, 100);
+            assert_eq!(shown.as_deref(), Some("ok"), "{coding}");
+        }
+    }
 }
