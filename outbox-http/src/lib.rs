@@ -59,7 +59,7 @@ pub use {http, outbox_core};
 pub use client::{HttpFailure, HttpFailureKind, HttpVersion, Identity, Timeouts};
 pub use destination::{
     DestinationRecord, DestinationStore, Destinations, Endpoint, MapDestinations, Resolution,
-    Scheme, StoredDestinations, UrlDestinations,
+    Scheme, StaticDestination, StoredDestinations, UrlDestinations,
 };
 pub use encoding::Encoding;
 pub use guard::{AddressGuard, Refused, Resolve, SystemResolver, Target};

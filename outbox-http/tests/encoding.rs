@@ -13,8 +13,8 @@ use outbox_http::outbox_core::{
 };
 use outbox_http::{
     AttemptReport, Destinations, Encoding, Endpoint, GitHub, HttpFailureKind as Failure, Lenient,
-    MapDestinations, Resolution, SharedSecret, Verdict, Verifier, Webhooks, WebhooksBuilder,
-    XSignature,
+    MapDestinations, Resolution, SharedSecret, StaticDestination, Verdict, Verifier, Webhooks,
+    WebhooksBuilder, XSignature,
 };
 use support::{Receiver, SECRET, Seen, builder, delivery, event, read_request, send};
 use tokio::io::AsyncWriteExt;
@@ -207,6 +207,18 @@ async fn a_disabled_destination_costs_no_attempt_until_it_is_enabled() {
     send(&webhooks, "ci").await.0.unwrap();
     let error = send(&webhooks, "nobody").await.0.unwrap_err();
     assert_eq!(error.kind(), Kind::Permanent(DeathReason::Unroutable));
+}
+
+#[tokio::test]
+async fn a_static_destination_takes_every_event() {
+    let (receiver, mut seen) = recording(OK).await;
+    let endpoint = Endpoint::new(&receiver.url()).unwrap();
+    let webhooks = builder().destinations(StaticDestination::new(endpoint));
+    let webhooks = webhooks.build().unwrap();
+    for destination in ["", "pushes", "https://elsewhere.example/"] {
+        send(&webhooks, destination).await.0.unwrap();
+        seen.recv().await.unwrap();
+    }
 }
 
 struct Down;

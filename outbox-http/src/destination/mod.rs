@@ -1,6 +1,7 @@
 //! From an event's destination to what is needed to deliver there.
 
 mod endpoint;
+mod fixed;
 mod kept;
 mod map;
 mod record;
@@ -13,6 +14,7 @@ use async_trait::async_trait;
 use outbox_core::Error;
 
 pub use endpoint::Endpoint;
+pub use fixed::StaticDestination;
 pub use map::MapDestinations;
 pub use record::{DestinationRecord, Scheme};
 pub use stored::{DestinationStore, StoredDestinations};
