@@ -1,4 +1,4 @@
-//! What limits share: a call that is let in, that waits to be, or that is refused.
+//! What limits and circuits share: a call that is let in, that waits to be, or that is refused.
 
 use std::fmt;
 use std::pin::Pin;
@@ -12,7 +12,18 @@ use tower_service::Service;
 use crate::attempt::{Attempt, waiting};
 use crate::call::Call;
 
-/// What a limit says to a call. A `P` is kept until the call's answer.
+/// What a call was let in with. It is kept until the call's answer.
+pub trait Pass<T> {
+    /// The call has come to this end. A call that is dropped comes to none, and its pass is dropped
+    /// with it.
+    fn ended(self, outcome: Result<&T, &BoxError>);
+}
+
+impl<T> Pass<T> for () {
+    fn ended(self, _: Result<&T, &BoxError>) {}
+}
+
+/// What a limit says to a call.
 pub(crate) enum Admission<P> {
     Granted(P),
     Waits(BoxFuture<'static, Result<P, BoxError>>),
@@ -83,6 +94,7 @@ impl<S, R, P> Future for Admitted<S, R, P>
 where
     S: Service<R, Error: Into<BoxError>>,
     R: Attempt,
+    P: Pass<S::Response>,
 {
     type Output = Result<S::Response, BoxError>;
 
@@ -105,7 +117,9 @@ where
                 }
                 StateProject::Calling { call, pass } => {
                     let result = ready!(call.poll(cx));
-                    drop(pass.take());
+                    if let Some(pass) = pass.take() {
+                        pass.ended(result.as_ref());
+                    }
                     return Poll::Ready(result);
                 }
             };

@@ -27,13 +27,12 @@ mod clock;
 mod forward;
 mod key;
 mod keyed_map;
-mod redact;
 mod service_transport;
 mod transport_service;
 
 pub use outbox_core;
 
-pub use admission::Admitted;
+pub use admission::{Admitted, Pass};
 pub use attempt::Attempt;
 pub use call::NotReady;
 pub use classify::{classify, kind_of};

@@ -49,6 +49,9 @@ pub(super) struct Pass {
     pub(super) began: Instant,
 }
 
+/// Longer than any process runs.
+const TEN_YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
+
 static ERA: AtomicU64 = AtomicU64::new(0);
 
 impl Circuit {
@@ -131,7 +134,9 @@ impl Circuit {
         });
     }
 
-    pub(super) fn open_until(&mut self, until: Instant) {
+    /// Opens for this long; for ten years where that is more than the clock can tell.
+    pub(super) fn open_for(&mut self, period: Duration, now: Instant) {
+        let until = now.checked_add(period).unwrap_or_else(|| now + TEN_YEARS);
         self.enter(State::Open { until });
     }
 
@@ -139,7 +144,7 @@ impl Circuit {
         let factor = 1_u32.checked_shl(self.opened).unwrap_or(u32::MAX);
         let period = config.open_for.saturating_mul(factor).min(config.max_open);
         self.opened = self.opened.saturating_add(1);
-        self.open_until(now + period);
+        self.open_for(period, now);
     }
 
     fn enter(&mut self, state: State) {

@@ -5,7 +5,8 @@ use tower::BoxError;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{Breaker, ByError, CircuitState, Circuits, Judge, ResponseFuture};
+use super::{Breaker, ByError, CircuitState, Circuits, Judge, Judged};
+use crate::admission::{Admission, Admitted};
 use crate::{Attempt, ByDestination, KeyOf};
 
 /// Puts a circuit breaker per key in front of a service.
@@ -108,7 +109,7 @@ where
 {
     type Response = S::Response;
     type Error = BoxError;
-    type Future = ResponseFuture<S, R, J>;
+    type Future = Admitted<S, R, Judged<J>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
@@ -119,15 +120,15 @@ where
             let key = self.layer.key_of.key(&request);
             self.layer.circuits.admit(&key)
         };
-        match admitted {
+        let admission = match admitted {
             Ok(mut permit) => {
                 if let Some(delivery) = request.delivery() {
                     permit.within(delivery.timeout());
                 }
-                let judge = self.layer.judge.clone();
-                ResponseFuture::admitted(permit, judge, self.inner.clone(), request)
+                Admission::Granted(Judged::new(permit, self.layer.judge.clone()))
             }
-            Err(open) => ResponseFuture::refused(open),
-        }
+            Err(open) => Admission::Refused(open.into()),
+        };
+        Admitted::new(admission, self.inner.clone(), request)
     }
 }

@@ -22,7 +22,6 @@
 mod circuit;
 mod config;
 mod error;
-mod future;
 mod judge;
 mod layer;
 mod registry;
@@ -30,9 +29,8 @@ mod registry;
 pub use circuit::CircuitState;
 pub use config::Breaker;
 pub use error::CircuitOpen;
-pub use future::ResponseFuture;
 #[cfg(feature = "http")]
 pub use judge::ByStatus;
 pub use judge::{ByError, Judge, Verdict};
 pub use layer::{CircuitBreaker, CircuitBreakerLayer};
-pub use registry::{CircuitStatus, Circuits};
+pub use registry::{CircuitStatus, Circuits, Judged};

@@ -4,8 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tower::BoxError;
+
 use super::circuit::{Circuit, Pass};
-use super::{Breaker, CircuitOpen, CircuitState, Verdict};
+use super::{Breaker, CircuitOpen, CircuitState, Judge, Verdict};
 use crate::keyed_map::KeyedMap;
 
 /// The circuits of a [`CircuitBreakerLayer`](super::CircuitBreakerLayer). Cheap to clone; clones
@@ -103,7 +105,7 @@ impl Circuits {
         let make = || Circuit::new(&self.shared.config, now);
         let before = self.shared.circuits.with(key, now, make, |_, circuit| {
             let before = circuit.state();
-            circuit.open_until(now + period);
+            circuit.open_for(period, now);
             before
         });
         self.tell(key, before, CircuitState::Open);
@@ -192,6 +194,31 @@ impl Permit {
         if let Some(pass) = self.pass.take() {
             self.circuits.finish(&self.key, pass, verdict);
         }
+    }
+}
+
+/// Leave to call through a circuit, and who judges what came of the call.
+pub struct Judged<J> {
+    permit: Permit,
+    judge: J,
+}
+
+impl<J> Judged<J> {
+    pub(super) const fn new(permit: Permit, judge: J) -> Self {
+        Self { permit, judge }
+    }
+}
+
+impl<T, J: Judge<T>> crate::Pass<T> for Judged<J> {
+    fn ended(self, outcome: Result<&T, &BoxError>) {
+        let verdict = self.judge.judge(outcome);
+        self.permit.finish(verdict);
+    }
+}
+
+impl<J> fmt::Debug for Judged<J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Judged").finish_non_exhaustive()
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::channel::oneshot;
+use tower::BoxError;
 
 use crate::keyed_map::{Entry, KeyedMap};
 
@@ -93,6 +94,10 @@ pub struct Slot {
     slots: Slots,
     key: Arc<str>,
     held: bool,
+}
+
+impl<T> crate::Pass<T> for Slot {
+    fn ended(self, _: Result<&T, &BoxError>) {}
 }
 
 impl Slot {

@@ -7,7 +7,7 @@ use outbox_core::{Delivery, DeliveryError};
 /// `webhook-id` and `webhook-event-type`.
 ///
 /// Headers that steer the connection (`host`, `content-length`, `transfer-encoding`, `connection`,
-/// `upgrade`, `te`, `trailer`) are left out.
+/// `keep-alive`, `proxy-connection`, `expect`, `upgrade`, `te`, `trailer`) are left out.
 ///
 /// # Errors
 ///
@@ -52,8 +52,11 @@ fn bad_header(name: &str) -> DeliveryError {
 }
 
 fn steers_the_connection(name: &HeaderName) -> bool {
-    const NAMES: [&str; 7] = [
+    const NAMES: [&str; 10] = [
         "host",
+        "expect",
+        "keep-alive",
+        "proxy-connection",
         "content-length",
         "transfer-encoding",
         "connection",

@@ -7,7 +7,7 @@ use tower_service::Service;
 use tracing::Span;
 
 use super::ResponseFuture;
-use crate::{Attempt, redact};
+use crate::Attempt;
 
 /// Puts each attempt in a `tracing` span named `deliver`, with the event's id, type, number,
 /// destination, attempt and `traceparent`; says at its end how it went.
@@ -72,7 +72,10 @@ fn span(delivery: &outbox_core::Delivery) -> Span {
         traceparent = event.headers.get("traceparent"),
     );
     if !span.is_disabled() {
-        span.record("destination", redact::destination(&event.destination));
+        span.record(
+            "destination",
+            outbox_core::shown_destination(&event.destination),
+        );
     }
     span
 }

@@ -34,6 +34,22 @@ async fn an_open_circuit_attempts_nothing_says_when_and_harms_no_other_key() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_circuit_may_be_opened_for_as_long_as_can_be_said() {
+    let forever = Breaker::default()
+        .consecutive(1)
+        .max_open(Duration::MAX)
+        .open_for(Duration::MAX);
+    let (transport, circuits) = guard(forever, Moody::default());
+    circuits.open("d", Duration::MAX);
+    transport.deliver(delivery_to("down")).await.unwrap_err();
+    for key in ["d", "down"] {
+        assert_eq!(circuits.state(key), CircuitState::Open);
+        let refused = transport.deliver(delivery_to(key)).await.unwrap_err();
+        assert_eq!(refused.kind(), DeliveryErrorKind::NotAttempted);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_probe_closes_it_or_opens_it_for_longer() {
     let moody = Moody::default();
     let (transport, circuits) = guard(Breaker::default().consecutive(1), moody.clone());

@@ -68,7 +68,7 @@ fn said(delivery: Delivery) -> String {
 #[test]
 fn an_attempt_has_a_span_that_names_the_event_and_the_producers_trace() {
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    let delivery = delivery_to("https://user:word@ci.example/hooks?token=secret");
+    let delivery = delivery_to("https://ci.example/hooks/secret?token=secret");
     let mut event = outbox_core::Event::clone(delivery.event());
     event.headers.insert("traceparent".into(), parent.into());
     let id = event.id.to_string();
@@ -77,7 +77,7 @@ fn an_attempt_has_a_span_that_names_the_event_and_the_producers_trace() {
     for part in [id.as_str(), parent, "attempt=1", "ci.example"] {
         assert!(said.contains(part), "{part} in {said}");
     }
-    assert!(!said.contains("word") && !said.contains("secret"), "{said}");
+    assert!(!said.contains("secret"), "{said}");
 }
 
 #[test]
