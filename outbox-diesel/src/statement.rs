@@ -1,7 +1,7 @@
 //! SQL text with its values, as diesel takes a query.
 //!
 //! `sql_query` would do, but diesel prepares it anew for each call. A [`Statement`] is cached by
-//! its text, like any boxed query: the texts are few (limits come from a ladder), the values many.
+//! its text, like any boxed query: the texts are few, the values many.
 
 use diesel::QueryResult;
 use diesel::backend::Backend;

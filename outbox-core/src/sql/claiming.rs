@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 
 use super::taken::Seen;
-use super::{LADDER, Notes, Scan, ScanState, Shape, Shapes, Shares, Start, Step, Taken, rung};
+use super::{Notes, Scan, ScanState, Shape, Shapes, Shares, Start, Step, Taken};
 use crate::{Claim, ClaimRequest, DestinationFilter, Error};
 
+/// The most rows of one statement.
+const MOST: usize = 10_000;
 /// How long a claim walks through rows of held destinations before it answers.
 const WALK: Duration = Duration::from_millis(20);
 /// How long a claim that finds no run goes on looking at keys that wait or are in flight.
@@ -152,16 +154,16 @@ impl<D: ClaimDriver> Run<'_, D> {
                 break;
             }
             let begun = (self.clock)();
-            let place = rung(share);
+            let share = share.min(MOST);
             self.asked = self.asked.with(shape, true);
             self.more = false;
             let taken = match shape {
-                Shape::Fresh => self.fresh(place).await?,
-                Shape::Due => self.due(limit(place)).await?,
-                Shape::Parked => self.parked(place).await?,
+                Shape::Fresh => self.fresh(share).await?,
+                Shape::Due => self.due(share).await?,
+                Shape::Parked => self.parked(share).await?,
                 Shape::Keyed => self.keyed(share).await?,
             };
-            let more = self.more || taken >= limit(place);
+            let more = self.more || taken >= share;
             let now = (self.clock)();
             lock(self.state).gave(shape, taken, now, now.saturating_duration_since(begun));
             shares.took(shape, taken, more);
@@ -169,10 +171,10 @@ impl<D: ClaimDriver> Run<'_, D> {
         Ok(())
     }
 
-    async fn fresh(&mut self, place: usize) -> Result<usize, Error> {
+    async fn fresh(&mut self, rows: usize) -> Result<usize, Error> {
         let now = (self.clock)();
         let start = lock(self.state).start(now);
-        let taken = self.fresh_from(place, start).await?;
+        let taken = self.fresh_from(rows, start).await?;
         if taken > 0 || start.sweep {
             return Ok(taken);
         }
@@ -181,20 +183,20 @@ impl<D: ClaimDriver> Run<'_, D> {
             state.mark.may_sweep(now).then(|| state.mark.sweep())
         };
         match sweep {
-            Some(start) => self.fresh_from(place, start).await,
+            Some(start) => self.fresh_from(rows, start).await,
             None => Ok(0),
         }
     }
 
-    async fn fresh_from(&mut self, place: usize, start: Start) -> Result<usize, Error> {
+    async fn fresh_from(&mut self, rows: usize, start: Start) -> Result<usize, Error> {
         let chosen = self.request.event_types.is_some()
             || matches!(self.request.destinations, DestinationFilter::Only(_));
         if chosen || lock(self.state).wants_window(start.sweep) {
-            return self.fresh_windows(limit(place), start).await;
+            return self.fresh_windows(rows, start).await;
         }
         let begun = (self.clock)();
         let step = Step::Fresh {
-            rung: place,
+            rows: column(rows),
             seq: start.seq,
             notes: self.stale || !lock(self.state).mark.was_full(),
         };
@@ -203,7 +205,7 @@ impl<D: ClaimDriver> Run<'_, D> {
         let scan = Scan {
             last: taken.last,
             rows: taken.rows(),
-            full: taken.rows() >= limit(place),
+            full: taken.rows() >= rows,
             took: now.saturating_duration_since(begun),
         };
         lock(self.state).mark.claimed(start, scan, now);
@@ -215,8 +217,8 @@ impl<D: ClaimDriver> Run<'_, D> {
         let mut from = start;
         loop {
             let before = (self.clock)();
-            let step = |rung| Step::FreshWindow {
-                rung,
+            let step = |window| Step::FreshWindow {
+                window,
                 rows: column(rows),
                 seq: from.seq,
             };
@@ -247,8 +249,8 @@ impl<D: ClaimDriver> Run<'_, D> {
     async fn due(&mut self, rows: usize) -> Result<usize, Error> {
         let begun = (self.clock)();
         loop {
-            let step = |rung| Step::DueWindow {
-                rung,
+            let step = |window| Step::DueWindow {
+                window,
                 rows: column(rows),
             };
             let (taken, seen) = self.look_through(Shape::Due, rows, step).await?;
@@ -268,27 +270,30 @@ impl<D: ClaimDriver> Run<'_, D> {
         &mut self,
         shape: Shape,
         rows: usize,
-        step: impl FnOnce(usize) -> Step,
+        step: impl FnOnce(i64) -> Step,
     ) -> Result<(Taken, Seen), Error> {
-        let place = lock(self.state).window(shape).place(rows);
-        let mut taken = self.take(&step(place)).await?;
+        let window = lock(self.state).window(shape).rows(rows);
+        let mut taken = self.take(&step(column(window))).await?;
         let seen = taken.seen.unwrap_or_default();
         if let Some(notes) = &mut taken.notes {
             notes.parked(seen.parked);
         }
-        self.more = seen.rows >= limit(place);
+        self.more = seen.rows >= window;
         lock(self.state)
             .window(shape)
             .looked(rows, self.more, seen.free);
         Ok((taken, seen))
     }
 
-    async fn parked(&mut self, place: usize) -> Result<usize, Error> {
+    async fn parked(&mut self, rows: usize) -> Result<usize, Error> {
         let begun = (self.clock)();
         let mut after = std::mem::take(&mut lock(self.state).parked_after);
         let mut rounds = u8::from(after.is_empty());
         loop {
-            let step = Step::Parked { rung: place, after };
+            let step = Step::Parked {
+                rows: column(rows),
+                after,
+            };
             let mut taken = self.take(&step).await?;
             let last = taken
                 .events
@@ -296,13 +301,13 @@ impl<D: ClaimDriver> Run<'_, D> {
                 .map(|claimed| &claimed.event.destination);
             let walked = taken.next_parked.take();
             let next = last.max().cloned().or(walked).unwrap_or_default();
-            let rows = self.keep(taken);
+            let got = self.keep(taken);
             rounds += u8::from(next.is_empty());
             let late = (self.clock)().saturating_duration_since(begun) > WALK;
-            if rows > 0 || rounds > 1 || late {
-                self.unfinished |= rows == 0 && rounds <= 1;
+            if got > 0 || rounds > 1 || late {
+                self.unfinished |= got == 0 && rounds <= 1;
                 lock(self.state).parked_after = next;
-                return Ok(rows);
+                return Ok(got);
             }
             after = next;
         }
@@ -392,10 +397,6 @@ impl<D: ClaimDriver> Run<'_, D> {
         self.claim.next_due = notes.next_due;
         lock(self.state).learned(notes.shapes, notes.held, (self.clock)());
     }
-}
-
-fn limit(place: usize) -> usize {
-    usize::try_from(LADDER[place]).unwrap_or(usize::MAX)
 }
 
 fn column(rows: usize) -> i64 {

@@ -11,8 +11,8 @@ use crate::{ClaimRequest, Claimed, DestinationFilter, Lease, LeaseToken, Undecod
 pub enum Step {
     /// Fresh rows from `seq` on, without a filter.
     Fresh {
-        /// The place of the limit in [`LADDER`](super::LADDER).
-        rung: usize,
+        /// The most rows.
+        rows: i64,
         /// The first `seq`.
         seq: i64,
         /// Whether it also learns which shapes have rows.
@@ -20,8 +20,8 @@ pub enum Step {
     },
     /// Fresh rows from `seq` on, by a window, with filters; parks rows.
     FreshWindow {
-        /// The place of the window in [`LADDER`](super::LADDER).
-        rung: usize,
+        /// How many rows it looks at.
+        window: i64,
         /// The most rows.
         rows: i64,
         /// The first `seq`.
@@ -29,15 +29,15 @@ pub enum Step {
     },
     /// Due rows, by a window, with filters; parks rows.
     DueWindow {
-        /// The place of the window in [`LADDER`](super::LADDER).
-        rung: usize,
+        /// How many rows it looks at.
+        window: i64,
         /// The most rows.
         rows: i64,
     },
     /// Parked rows of free destinations after this one.
     Parked {
-        /// The place of the limit in [`LADDER`](super::LADDER).
-        rung: usize,
+        /// The most rows.
+        rows: i64,
         /// The destination.
         after: String,
     },

@@ -1,10 +1,10 @@
 //! How many rows a statement with a window looks at.
 
-use super::rung;
-
-/// Windows grow to this many rows, or to `WIDEST` times what is asked for if that is more.
+/// Windows grow to this many rows, or to `WIDEST` times what is asked for if that is more,
 const ROWS: usize = 1_000;
 const WIDEST: usize = 4;
+/// and no further than this.
+const MOST: usize = 10_000;
 /// By how much they grow and shrink.
 const STEP: usize = 4;
 
@@ -25,10 +25,10 @@ impl Default for Window {
 }
 
 impl Window {
-    /// The place in [`LADDER`](super::LADDER) of the window for a claim of `rows` rows.
-    pub(super) fn place(self, rows: usize) -> usize {
-        let widest = ROWS.max(rows.saturating_mul(WIDEST));
-        rung(rows.saturating_mul(self.factor).min(widest))
+    /// How wide the window for a claim of `rows` rows is.
+    pub(super) fn rows(self, rows: usize) -> usize {
+        let widest = ROWS.max(rows.saturating_mul(WIDEST)).min(MOST.max(rows));
+        rows.saturating_mul(self.factor).min(widest)
     }
 
     /// Notes whether the window for `rows` rows was full, and how many of its rows were `free` to
@@ -47,26 +47,25 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sql::LADDER;
 
     #[test]
     fn a_claim_of_one_row_has_wide_windows_after_a_few_closed_rows() {
         let mut window = Window::default();
         let mut widths = Vec::new();
         for _ in 0..7 {
-            widths.push(LADDER[window.place(1)]);
+            widths.push(window.rows(1));
             window.looked(1, true, 0);
         }
-        assert_eq!(widths, [1, 4, 15, 50, 200, 1_000, 1_000]);
+        assert_eq!(widths, [1, 4, 16, 64, 256, 1_000, 1_000]);
     }
 
     #[test]
     fn a_window_narrows_once_more_is_free_than_is_taken() {
         let mut window = Window { factor: 4 };
         window.looked(100, true, 120);
-        assert_eq!(LADDER[window.place(100)], 400);
+        assert_eq!(window.rows(100), 400);
         window.looked(100, true, 380);
-        assert_eq!(LADDER[window.place(100)], 100);
+        assert_eq!(window.rows(100), 100);
     }
 
     #[test]
@@ -79,7 +78,7 @@ mod tests {
     #[test]
     fn a_large_claim_has_a_window_of_a_few_times_its_size() {
         let window = Window { factor: 64 };
-        assert_eq!(LADDER[window.place(1_000)], 4_000);
-        assert_eq!(LADDER[window.place(10_000)], 10_000);
+        assert_eq!(window.rows(1_000), 4_000);
+        assert_eq!(window.rows(10_000), 10_000);
     }
 }

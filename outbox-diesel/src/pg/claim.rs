@@ -96,11 +96,15 @@ impl ClaimDriver for Driver {
             values.extend([types, only]);
         }
         values.push(except);
-        if let Step::FreshWindow { rows, .. } | Step::DueWindow { rows, .. } = step {
-            values.push(Value::BigInt(Some(*rows)));
-        }
-        if let Step::Keyed { careful, .. } = step {
-            values.push(Value::Bool(*careful));
+        match step {
+            Step::Fresh { rows, .. } | Step::Parked { rows, .. } => {
+                values.push(Value::BigInt(Some(*rows)));
+            }
+            Step::FreshWindow { rows, window, .. } | Step::DueWindow { rows, window } => {
+                values.push(Value::BigInt(Some(*rows)));
+                values.push(Value::BigInt(Some(*window)));
+            }
+            Step::Keyed { careful, .. } => values.push(Value::Bool(*careful)),
         }
         let text = self.sql.claim.of(step);
         let found: Vec<Found> = rows(&mut self.conn, "claim", text, values).await?;

@@ -83,13 +83,15 @@ impl ClaimDriver for Driver {
             .bind(bytes)
             .bind(first);
         let statement = match step {
-            Step::Fresh { seq, .. } => {
+            Step::Fresh { rows, seq, .. } => {
                 let [_, _, except] = sql::filters(request);
-                start.bind(seq).bind(except)
+                start.bind(seq).bind(except).bind(rows)
             }
-            Step::FreshWindow { rows, seq, .. } => filtered(start.bind(seq), request).bind(rows),
-            Step::DueWindow { rows, .. } => filtered(start, request).bind(rows),
-            Step::Parked { after, .. } => filtered(start.bind(after), request),
+            Step::FreshWindow { window, rows, seq } => {
+                filtered(start.bind(seq), request).bind(rows).bind(window)
+            }
+            Step::DueWindow { window, rows } => filtered(start, request).bind(rows).bind(window),
+            Step::Parked { rows, after } => filtered(start.bind(after), request).bind(rows),
             Step::Keyed {
                 rows,
                 after,

@@ -5,31 +5,32 @@
 //! then one `bigint` more. A row whose `lease_until` is null is no event but a note on the claim.
 
 use super::{event_columns, sql};
-use crate::sql::{LADDER, Sql, Step, TableNames};
+use crate::sql::{Sql, Step, TableNames};
 
-/// Statements that claim; those with a row limit come one for each rung of [`LADDER`]. They call
-/// functions that hold what is below.
+/// Statements that claim. They call functions that hold what is below.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ClaimSql {
     /// Fresh rows but for those of held and excluded destinations, which it walks past. `$1` token, `$2`
     /// lease in µs, `$3` bytes, `$4` whether the first row comes whatever its size, `$5` first `seq`,
-    /// `$6` excluded destinations or null. The last column is [`Notes`](crate::sql::Notes).
-    fresh: Vec<Sql>,
+    /// `$6` excluded destinations or null, `$7` most rows. The last column is
+    /// [`Notes`](crate::sql::Notes).
+    fresh: Sql,
     /// As `fresh`, without notes: the last column is zero.
-    fresh_alone: Vec<Sql>,
-    /// Fresh rows with filters, by a window of so many rows: parks those of held or excluded
+    fresh_alone: Sql,
+    /// Fresh rows with filters, by a window of `$10` rows: parks those of held or excluded
     /// destinations. `$1` to `$5` as `fresh`, `$6` event types or null, `$7` only these destinations
     /// or null, `$8` excluded destinations or null, `$9` most rows. The note: `seq` is the last one
     /// looked at, `max_attempts` how many were, `replays` how many of these were free, `attempts` how
     /// many were parked, the last column as that of `fresh`.
-    fresh_window: Vec<Sql>,
-    /// Due rows, as `fresh_window` without `$5`: `$5` to `$7` are the filters, `$8` the most rows.
-    due_window: Vec<Sql>,
+    fresh_window: Sql,
+    /// Due rows, as `fresh_window` without `$5`: `$5` to `$7` are the filters, `$8` the most rows,
+    /// `$9` the window.
+    due_window: Sql,
     /// Parked rows whose destination is free. `$1` to `$4` as `fresh`, `$5` the destination to start
-    /// after, `$6` to `$8` the filters. The note, where the walk ended before the last destination and
-    /// found no row: its `destination` is `$5` of the next claim.
-    parked: Vec<Sql>,
+    /// after, `$6` to `$8` the filters, `$9` most rows. The note, where the walk ended before the last
+    /// destination and found no row: its `destination` is `$5` of the next claim.
+    parked: Sql,
     /// Runs of keys. `$1` to `$4` as `fresh`, `$5` most rows, `$6` destination and `$7` hash of the
     /// key to start after, `$8` to `$10` the filters, `$11` whether it looks before it locks. The last
     /// column is 1 where a dead event blocks its key. The note: `destination` and `seq` are `$6` and `$7`
@@ -42,24 +43,24 @@ pub struct ClaimSql {
 
 impl ClaimSql {
     pub(super) fn new(names: &TableNames) -> Self {
-        let ladder = |template: &str| {
-            let fill = |rows: &u32| {
-                let text = template.replace(":columns", event_columns!());
-                sql(names, &text.replace(":rows", &rows.to_string()))
-            };
-            LADDER.iter().map(fill).collect()
+        let fresh = |notes: &str| {
+            let text = CALL_FRESH.replace(":columns", event_columns!());
+            sql(names, &text.replace(":notes", notes))
         };
         Self {
-            fresh: ladder(&CALL_FRESH.replace(":notes", "(SELECT notes FROM {notes_v1}())")),
-            fresh_alone: ladder(&CALL_FRESH.replace(":notes", "0::bigint")),
-            fresh_window: ladder(
-                "SELECT * FROM {claim_fresh_window_v1}($1, $2, $3, $4, $5, $6, $7, $8, $9, :rows)",
+            fresh: fresh("(SELECT notes FROM {notes_v1}())"),
+            fresh_alone: fresh("0::bigint"),
+            fresh_window: sql(
+                names,
+                "SELECT * FROM {claim_fresh_window_v1}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
             ),
-            due_window: ladder(
-                "SELECT * FROM {claim_due_window_v1}($1, $2, $3, $4, $5, $6, $7, $8, :rows)",
+            due_window: sql(
+                names,
+                "SELECT * FROM {claim_due_window_v1}($1, $2, $3, $4, $5, $6, $7, $8, $9)",
             ),
-            parked: ladder(
-                "SELECT * FROM {claim_parked_v1}($1, $2, $3, $4, $5, $6, $7, $8, :rows)",
+            parked: sql(
+                names,
+                "SELECT * FROM {claim_parked_v1}($1, $2, $3, $4, $5, $6, $7, $8, $9)",
             ),
             keyed: sql(names, KEYED),
             look: sql(names, LOOK),
@@ -68,15 +69,13 @@ impl ClaimSql {
 
     /// The statement of this step.
     #[must_use]
-    pub fn of(&self, step: &Step) -> &Sql {
+    pub const fn of(&self, step: &Step) -> &Sql {
         match step {
-            Step::Fresh {
-                rung, notes: true, ..
-            } => &self.fresh[*rung],
-            Step::Fresh { rung, .. } => &self.fresh_alone[*rung],
-            Step::FreshWindow { rung, .. } => &self.fresh_window[*rung],
-            Step::DueWindow { rung, .. } => &self.due_window[*rung],
-            Step::Parked { rung, .. } => &self.parked[*rung],
+            Step::Fresh { notes: true, .. } => &self.fresh,
+            Step::Fresh { .. } => &self.fresh_alone,
+            Step::FreshWindow { .. } => &self.fresh_window,
+            Step::DueWindow { .. } => &self.due_window,
+            Step::Parked { .. } => &self.parked,
             Step::Keyed { .. } => &self.keyed,
         }
     }
@@ -130,7 +129,7 @@ RETURNING ",
 );
 
 const CALL_FRESH: &str = "SELECT :columns, lease_until, :notes
-FROM {claim_fresh_v1}($1, $2, $3, $4, $5, $6, :rows)";
+FROM {claim_fresh_v1}($1, $2, $3, $4, $5, $6, $7)";
 
 pub(super) fn fresh_window() -> String {
     window("shape = 0 AND seq >= $5", "seq", 6)
