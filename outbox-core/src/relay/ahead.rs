@@ -5,6 +5,9 @@ use std::time::Duration;
 /// So many times what ends while a claim is under way is claimed ahead: the slots are then busy until
 /// the next claim's answer as well.
 const FLIGHTS: usize = 3;
+/// So many rounds of the slots are claimed ahead at most. With one, quick attempts are done with it before
+/// a claim has answered.
+pub(super) const ROUNDS: usize = 2;
 /// How much the last claim and the last attempt count beside those before them.
 const CLAIMS: u32 = 4;
 const ATTEMPTS: u32 = 16;
@@ -12,8 +15,8 @@ const ATTEMPTS: u32 = 16;
 /// How many events to claim beyond the free slots: what is about to be wanted, and no more.
 ///
 /// A claim takes its time. Where attempts are quicker than that, slots would stand empty until its
-/// answer; so it also asks for what they could deliver meanwhile, as many events as there are slots
-/// at most. Where attempts are slow, that is none: the relay claims what it can start, and leaves
+/// answer; so it also asks for what they could deliver meanwhile, twice as many events as there are
+/// slots at most. Where attempts are slow, that is none: the relay claims what it can start, and leaves
 /// the rest to others.
 #[derive(Debug)]
 pub(super) struct Ahead {
@@ -22,8 +25,6 @@ pub(super) struct Ahead {
     claim: Option<Duration>,
     attempt: Option<Duration>,
     events: usize,
-    /// What the store brought when it was asked for all that is worth a claim: stores round down.
-    rounded: Option<usize>,
 }
 
 impl Ahead {
@@ -33,7 +34,6 @@ impl Ahead {
             claim: None,
             attempt: None,
             events: 0,
-            rounded: None,
         }
     }
 
@@ -56,7 +56,8 @@ impl Ahead {
         let rounds = claim.as_micros() * 1_000 / attempt.as_micros().max(1);
         let rounds = usize::try_from(rounds).unwrap_or(usize::MAX);
         let during = self.slots.saturating_mul(rounds) / 1_000;
-        self.events = during.saturating_mul(FLIGHTS).min(self.slots);
+        let most = self.slots.saturating_mul(ROUNDS);
+        self.events = during.saturating_mul(FLIGHTS).min(most);
     }
 
     /// How many events may wait for a slot.
@@ -64,22 +65,11 @@ impl Ahead {
         self.events
     }
 
-    /// A claim for so many brought so many, and there were more.
-    pub(super) fn brought(&mut self, asked: usize, got: usize) {
-        if asked >= self.unrounded() {
-            self.rounded = Some(got);
-        }
-    }
-
     /// How many a claim should bring at least: of the slots, no more than a quarter stands empty
-    /// while it is under way. Where the store brings less than that, there is no use in waiting for more.
+    /// while it is under way.
     pub(super) fn worth_a_claim(&self) -> usize {
-        let most = self.unrounded();
-        self.rounded.map_or(most, |rounded| rounded.min(most))
-    }
-
-    const fn unrounded(&self) -> usize {
-        self.slots.div_ceil(4) + self.events - self.events / FLIGHTS
+        let round = self.events.min(self.slots);
+        self.slots.div_ceil(4) + round - round / FLIGHTS
     }
 }
 
@@ -111,24 +101,12 @@ mod tests {
     }
 
     #[test]
-    fn fast_attempts_are_claimed_ahead_up_to_as_many_as_there_are_slots() {
+    fn fast_attempts_are_claimed_ahead_up_to_twice_as_many_as_there_are_slots() {
         assert_eq!(after(10 * MS, MS).events(), 18);
         let ahead = after(MS, MS);
-        assert_eq!((ahead.events(), ahead.worth_a_claim()), (64, 59));
-        assert_eq!(after(Duration::ZERO, Duration::MAX).events(), 64);
+        assert_eq!((ahead.events(), ahead.worth_a_claim()), (128, 59));
+        assert_eq!(after(Duration::ZERO, Duration::MAX).events(), 128);
         assert_eq!(after(Duration::ZERO, Duration::ZERO).events(), 0);
-    }
-
-    #[test]
-    fn what_is_worth_a_claim_is_no_more_than_a_store_brings() {
-        let mut ahead = after(MS, MS);
-        ahead.brought(64, 50);
-        assert_eq!(ahead.worth_a_claim(), 50);
-        // A small claim tells nothing.
-        ahead.brought(20, 20);
-        assert_eq!(ahead.worth_a_claim(), 50);
-        ahead.brought(70, 70);
-        assert_eq!(ahead.worth_a_claim(), 59);
     }
 
     #[test]
@@ -139,6 +117,6 @@ mod tests {
         assert_eq!(ahead.events(), 0);
         (0..200).for_each(|_| ahead.ended(MS));
         ahead.answered(MS);
-        assert_eq!(ahead.events(), 64);
+        assert_eq!(ahead.events(), 128);
     }
 }

@@ -92,9 +92,6 @@ impl Driver<'_> {
         self.pacing.answered(asked, events, claim.next_due, now);
         let took = now.saturating_duration_since(sent);
         self.ahead.answered(took);
-        if self.pacing.is_full() {
-            self.ahead.brought(asked.events, events);
-        }
         self.watch.tell(&Transition::Claimed { events, took });
         if events > 0 {
             self.keeper.holds(sent);

@@ -89,9 +89,9 @@ impl RelayBuilder {
     ///
     /// The relay claims what it can start, and what is about to have a slot: as many events as the
     /// slots are expected to deliver while claims are under way, none where attempts are slow. A claim
-    /// goes no further ahead than there are slots; where attempts are quicker than claims, a second one
-    /// may be under way and bring as many again, so that at most twice as many events as slots wait.
-    /// What had no slot for a third of the lease after all goes back, uncharged.
+    /// goes no further ahead than twice as many events as there are slots; where attempts are quicker than
+    /// claims, a second one may be under way and bring as many again, so that at most four times as many
+    /// events as slots wait. What had no slot for a third of the lease after all goes back, uncharged.
     pub fn concurrency(mut self, attempts: usize) -> Self {
         self.parts.settings.concurrency = attempts;
         self
@@ -100,7 +100,7 @@ impl RelayBuilder {
     /// The most attempts at once at one destination. Default: 8.
     ///
     /// A destination at this limit is left out of claims. What a claim had brought for it already
-    /// waits in the relay, at most twice [`concurrency`](Self::concurrency) events over all
+    /// waits in the relay, at most four times [`concurrency`](Self::concurrency) events over all
     /// destinations and a third of the lease each; what is over that goes back, uncharged.
     pub fn per_destination(mut self, attempts: usize) -> Self {
         self.parts.settings.per_destination = attempts;

@@ -86,11 +86,6 @@ impl Pacing {
         }
     }
 
-    /// Whether the last claim brought all that it asked for, or nearly.
-    pub(super) const fn is_full(&self) -> bool {
-        self.full
-    }
-
     /// Whether a claim is under way.
     pub(super) const fn under_way(&self) -> bool {
         self.in_flight > 0

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Instant;
 
+use super::ahead;
 use super::calls::{Call, Caller};
 use super::driver::Driver;
 use super::pacing::Asked;
@@ -119,14 +120,15 @@ impl<'a> Driver<'a> {
             return None;
         }
         let due = self.pacing.due(now)?;
+        let worth = self.ahead.worth_a_claim().min(settings.batch_size);
         if self.pacing.under_way() {
             // A second one is for attempts that are quicker than claims, and takes what is worth one.
             let quick = self.mode != Mode::Once && self.ahead.events() > 0;
-            return (quick && room >= self.ahead.worth_a_claim()).then_some(due);
+            return (quick && room >= worth).then_some(due);
         }
         // A few events are not worth a claim of their own, unless a moment has passed. What waits beside
         // free slots can't have them.
-        if self.free() >= settings.concurrency.div_ceil(4) || room >= self.ahead.worth_a_claim() {
+        if self.free() >= settings.concurrency.div_ceil(4) || room >= worth {
             return Some(due);
         }
         let last = self.pacing.last();
@@ -134,7 +136,7 @@ impl<'a> Driver<'a> {
     }
 
     /// How many events a claim may bring: those that can begin, and those that soon will. Beside another
-    /// claim, those of one more round.
+    /// claim, as many again.
     fn room(&self) -> usize {
         let settings = self.settings();
         let rounds = 1 + usize::from(self.pacing.under_way());
@@ -142,7 +144,7 @@ impl<'a> Driver<'a> {
         let waiting = self.destinations.waiting();
         let room = free + (rounds * self.ahead.events()).saturating_sub(waiting);
         // What may wait, and begin at once, where all are for one destination: the rest would go back.
-        let fits = (rounds * settings.concurrency).saturating_sub(waiting)
+        let fits = (rounds * ahead::ROUNDS * settings.concurrency).saturating_sub(waiting)
             + free.min(settings.per_destination);
         let room = room.min(fits.max(free.min(1)));
         room.saturating_sub(self.pacing.coming().events)

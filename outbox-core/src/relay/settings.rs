@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::ahead::ROUNDS;
 use crate::spread::Spread;
 use crate::{DestinationFilter, Error, RetryPolicy};
 
@@ -67,9 +68,9 @@ impl Settings {
         }
     }
 
-    /// The most events that may wait for a slot or a place: a round for each of two claims.
+    /// The most events that may wait for a slot or a place: what each of two claims may bring ahead.
     pub(super) const fn waiting(&self) -> usize {
-        self.concurrency.saturating_mul(2)
+        self.concurrency.saturating_mul(2 * ROUNDS)
     }
 
     pub(super) fn check(&self, policy: &dyn RetryPolicy) -> Result<(), Error> {

@@ -120,6 +120,19 @@ async fn attempts_quicker_than_claims_are_fed_by_two_claims_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn attempts_twice_as_quick_as_claims_keep_the_slots_busy_all_the_time() {
+    let store = store();
+    put(&store, (0..1_600).map(event)).await;
+    let relay = slots_for_each(16, Slow::new(&store), CLAIM / 2, &Arc::default());
+    let relay = relay.build().unwrap();
+    let start = tokio::time::Instant::now();
+    let all = until("all are delivered", || payloads(&store).len() == 1_600);
+    assert_eq!(relay.run(all).await.published, 1_600);
+    // A hundred rounds of half a claim; half as many again where slots wait for claims.
+    assert!(start.elapsed() < CLAIM * 60, "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn slow_attempts_are_fed_by_one_claim_at_a_time() {
     let store = store();
     put(&store, (0..100).map(event)).await;
