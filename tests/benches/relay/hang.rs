@@ -4,10 +4,12 @@ use std::time::{Duration, Instant};
 
 use outbox_core::{Delivery, DeliveryError, Receipt, Relay, TokioTimer, Transport, async_trait};
 
+use crate::cpu::Processes;
+use crate::pulse::Pulse;
 use crate::setup::{Bench, Nothing, median, rate, store};
 
 const DESTINATIONS: u32 = 100;
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 15;
 
 struct Receivers {
     others: Nothing,
@@ -29,37 +31,76 @@ impl Transport for Receivers {
     }
 }
 
+/// What one side of a round came to.
+struct Side {
+    rate: f64,
+    cost: String,
+    pulse: Pulse,
+    statements: Vec<String>,
+}
+
 pub(crate) async fn run(bench: &Bench, events: u32) {
     println!(
         "\nhang: {events} events, {DESTINATIONS} destinations that take 2 ms, concurrency 256, \
-         8 each, time-out 2 s; the others' thousand events/s, median of {ROUNDS}"
+         8 each, time-out 2 s; the others' thousand events/s, {ROUNDS} rounds in turn"
     );
-    let (mut all_well, mut one_hangs) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        all_well.push(others(bench, events, false).await);
-        one_hangs.push(others(bench, events, true).await);
+    let (mut well, mut hanging, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let mut last = None;
+    for round in 0..ROUNDS {
+        // Each goes first in every other round.
+        let first = round % 2 == 1;
+        let one = others(bench, events, first).await;
+        let other = others(bench, events, !first).await;
+        let (all_well, one_hangs) = if first { (other, one) } else { (one, other) };
+        well.push(all_well.rate);
+        hanging.push(one_hangs.rate);
+        ratios.push(one_hangs.rate / all_well.rate);
+        last = Some([("all well", all_well), ("one hangs", one_hangs)]);
     }
-    let (all_well, one_hangs) = (median(all_well), median(one_hangs));
+    let shown: Vec<_> = ratios.iter().map(|ratio| format!("{ratio:.2}")).collect();
     println!(
-        "all well {all_well:.1}, one hangs {one_hangs:.1}, ratio {:.2}",
-        one_hangs / all_well
+        "all well {:.1}, one hangs {:.1}, median of the rounds' ratios {:.2} ({})",
+        median(well),
+        median(hanging),
+        median(ratios),
+        shown.join(" ")
     );
+    for (name, side) in last.into_iter().flatten() {
+        println!(
+            "the last round, {name}: {:.1}; CPU for each event, µs: {}",
+            side.rate, side.cost
+        );
+        println!("      {}", side.pulse);
+        for line in side.statements {
+            println!("      {line}");
+        }
+    }
 }
 
-async fn others(bench: &Bench, events: u32, hangs: bool) -> f64 {
+async fn others(bench: &Bench, events: u32, hangs: bool) -> Side {
     bench.fill(events, DESTINATIONS).await;
     let expected = events - events / DESTINATIONS;
     let (others, done) = Nothing::until(expected);
+    let pulse = Pulse::default();
     let relay = Relay::builder(store(&bench.pool), Receivers { others, hangs }, TokioTimer)
         .concurrency(256)
         .delivery_timeout(Duration::from_secs(2))
+        .observer(pulse.clone())
         .build()
         .expect("valid");
+    bench.forget_statements().await;
+    let processes = Processes::of(&bench.pool, 0).await;
+    let before = processes.now();
     let begun = Instant::now();
     let running = relay.run(std::future::pending());
     tokio::select! {
         _ = running => {}
         _ = done => {}
     }
-    rate(expected, begun.elapsed())
+    Side {
+        rate: rate(expected, begun.elapsed()),
+        cost: processes.since(before, expected),
+        pulse,
+        statements: bench.statements().await,
+    }
 }

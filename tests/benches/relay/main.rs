@@ -12,6 +12,7 @@ mod hang;
 mod idle;
 mod latency;
 mod processes;
+mod pulse;
 mod setup;
 mod throughput;
 mod webhooks;

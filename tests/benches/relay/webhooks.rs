@@ -32,7 +32,7 @@ pub(crate) async fn run(bench: &Bench, events: u32) {
     println!("batch    store  client  end to end  ratio to the lower  ratio to both in turn");
     let (mut receiver, url) = start();
     let processes = Processes::of(&bench.pool, receiver.id()).await;
-    for batch in [64, 256] {
+    for batch in [16, 64, 256] {
         let (mut by_store, mut by_client, mut by_relay) = (Vec::new(), Vec::new(), Vec::new());
         let mut costs = Vec::new();
         for _ in 0..ROUNDS {
