@@ -258,8 +258,7 @@ pub trait DeadLetters: Send + Sync {
     /// One dead letter, by number.
     async fn get(&self, seq: i64) -> Result<Option<DeadLetter>, Error>;
 
-    /// Puts dead letters back; returns how many. Fewer than [`Replay::rows`] means that no more
-    /// matched.
+    /// Puts dead letters back; returns how many. Zero means that no more can be put back now.
     async fn replay(&self, replay: &Replay) -> Result<u64, Error>;
 
     /// Deletes up to `rows` dead letters for good and records `reason` with each; returns how many.

@@ -45,7 +45,11 @@ impl Enqueued {
 ///
 /// * The event commits and rolls back with the caller's transaction; nothing else is opened.
 /// * Limits are checked before anything is sent, so that a refused event leaves the transaction
-///   usable.
+///   usable. After any other error roll back: some of the events may be stored in it.
+/// * Without a transaction each statement commits by itself, so that of many events some may be stored
+///   where a call fails. Of one event that has a de-duplication key, both are stored or neither; but not
+///   on MySQL, where they are two statements: a call that is dropped, or loses its connection, between
+///   them leaves the key to an event that is nowhere. So begin one, even for a single event.
 /// * Numbers (`seq`) are given at the insert, ascending in the order of the events, and are never
 ///   given again, whatever rolls back.
 /// * An id that belongs to an open event is refused. That of a published or dead event is not: only

@@ -102,6 +102,7 @@ macro_rules! __conformance_cases {
                 tells_dedup_keys_apart_byte_for_byte
                 in_parallel_stores_one_for_a_dedup_key
                 refuses_the_id_of_an_open_event
+                refused_for_its_id_takes_no_dedup_key
                 accepts_the_id_of_a_published_event
                 with_a_delay_is_due_after_it
                 bears_any_delay_and_lifetime
@@ -210,6 +211,7 @@ macro_rules! __conformance_cases {
                 replayed_may_get_a_new_lifetime
                 replayed_at_a_pace_fall_due_one_after_another
                 replayed_by_batches_all_come_back
+                replayed_by_batches_pass_over_ids_that_are_open
                 replayed_are_not_swallowed_by_their_dedup_key
                 replayed_twice_at_once_come_back_once
                 replayed_and_discarded_at_once_go_one_way

@@ -10,7 +10,7 @@ use super::kit::{
 };
 use crate::{
     BlockedKey, BlockedKeyPage, DeadHeadPolicy, DeadLetterFilter, DeadLetters, DeathReason,
-    Destinations, NewEvent, Page, Replay,
+    Destinations, EventId, NewEvent, Page, Replay,
 };
 
 async fn replay<H: Harness>(h: &H, replay: &Replay) -> u64 {
@@ -220,6 +220,24 @@ pub async fn replayed_by_batches_all_come_back<H: Harness>(h: &Arc<H>) {
     let mut all = drain(&**h, 10).await;
     all.sort_unstable();
     assert_eq!(all, ["0", "1", "2", "3", "4"]);
+}
+
+pub async fn replayed_by_batches_pass_over_ids_that_are_open<H: Harness>(h: &Arc<H>) {
+    let id = EventId::from_bytes([7; 16]);
+    bury(&**h, [event("a").id(id), event("b"), event("c")]).await;
+    put(&**h, [event("anew").id(id)]).await;
+    let one = Replay {
+        rows: 1,
+        ..Replay::new(DeadLetterFilter::all())
+    };
+    assert_eq!(replay(&**h, &one).await, 1);
+    assert_eq!(replay(&**h, &one).await, 1);
+    assert_eq!(replay(&**h, &one).await, 0);
+    let mut back = drain(&**h, 10).await;
+    back.sort_unstable();
+    assert_eq!(back, ["anew", "b", "c"]);
+    assert_eq!(replay(&**h, &one).await, 1);
+    assert_eq!(drain(&**h, 10).await, ["a"]);
 }
 
 pub async fn replayed_are_not_swallowed_by_their_dedup_key<H: Harness>(h: &Arc<H>) {

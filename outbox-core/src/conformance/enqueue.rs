@@ -325,6 +325,20 @@ pub async fn refuses_the_id_of_an_open_event<H: Harness>(h: &Arc<H>) {
     assert_eq!(drain(&**h, 10).await, ["a"]);
 }
 
+pub async fn refused_for_its_id_takes_no_dedup_key<H: Harness>(h: &Arc<H>) {
+    let id = put(&**h, [event("a")]).await[0].id;
+    let mut tx = h.begin().await;
+    let refused = h
+        .enqueue(&mut tx, event("b").id(id).dedup_key("once"))
+        .await;
+    assert!(refused.is_err(), "an id is open twice");
+    // A producer who goes on; some databases take this for a rollback.
+    h.commit(tx).await;
+    let answer = put(&**h, [event("c").dedup_key("once")]).await[0];
+    assert!(!answer.duplicate, "the key of an event that is nowhere");
+    assert_eq!(drain(&**h, 10).await, ["a", "c"]);
+}
+
 pub async fn accepts_the_id_of_a_published_event<H: Harness>(h: &Arc<H>) {
     for name in ["a", "b", "c"] {
         put(&**h, [event(name).id(EventId::from_bytes([7; 16]))]).await;

@@ -19,12 +19,13 @@ impl State {
 
     pub(super) fn replay(&mut self, replay: &Replay) -> u64 {
         let mut replayed = 0;
-        for seq in self.matching(&replay.filter, replay.rows) {
+        let back = |dead: &DeadRow| !self.ids.contains_key(&dead.event.id);
+        for seq in self.matching(&replay.filter, replay.rows, back) {
             let Some(id) = self.dead.get(&seq).map(|dead| dead.event.id) else {
                 continue;
             };
             if self.ids.contains_key(&id) {
-                continue; // Enqueued anew under the same id, and open: the letter stays.
+                continue; // An earlier letter with this id has just come back: this one stays.
             }
             let Some(dead) = self.exhume(seq) else {
                 continue;
@@ -46,7 +47,7 @@ impl State {
 
     pub(super) fn discard(&mut self, filter: &DeadLetterFilter, rows: u32, reason: &str) -> u64 {
         let mut discarded = 0;
-        for seq in self.matching(filter, rows) {
+        for seq in self.matching(filter, rows, |_| true) {
             if let Some(dead) = self.exhume(seq) {
                 self.history.push_back(Finished {
                     event: dead.event,
@@ -59,10 +60,15 @@ impl State {
         discarded
     }
 
-    fn matching(&self, filter: &DeadLetterFilter, rows: u32) -> Vec<i64> {
+    fn matching(
+        &self,
+        filter: &DeadLetterFilter,
+        rows: u32,
+        wanted: impl Fn(&DeadRow) -> bool,
+    ) -> Vec<i64> {
         self.dead
             .iter()
-            .filter(|(_, dead)| self.matches(filter, dead))
+            .filter(|(_, dead)| wanted(dead) && self.matches(filter, dead))
             .take(rows.try_into().unwrap_or(usize::MAX))
             .map(|(&seq, _)| seq)
             .collect()

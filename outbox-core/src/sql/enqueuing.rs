@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::{header_text, micros};
 use crate::{Enqueued, EventId, NewEvent};
 
-/// The most rows and payload bytes of one statement.
+/// The most rows and bytes of one statement.
 const ROWS: usize = 10_000;
 const BYTES: usize = 16 << 20;
 
@@ -98,8 +98,8 @@ impl<'a> Batches<'a> {
         self
     }
 
-    /// The same for statements that take up to `bytes` bytes of payloads. (One event goes whatever
-    /// its size.)
+    /// The same for statements that take up to `bytes` bytes of payloads, headers and names. (One
+    /// event goes whatever its size.)
     #[must_use]
     pub const fn bytes(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
@@ -121,11 +121,12 @@ impl<'a> Batches<'a> {
             {
                 continue;
             }
-            if batch.len() == self.rows || (bytes > 0 && bytes + event.payload.len() > self.bytes) {
+            let size = size(event);
+            if batch.len() == self.rows || (!batch.is_empty() && bytes + size > self.bytes) {
                 batches.push(std::mem::take(&mut batch));
                 bytes = 0;
             }
-            bytes += event.payload.len();
+            bytes += size;
             batch.push(event);
         }
         if !batch.is_empty() {
@@ -149,12 +150,49 @@ impl<'a> Batches<'a> {
     }
 }
 
+/// About how many bytes of a statement an event takes.
+fn size(event: &NewEvent) -> usize {
+    /// Its id, its numbers, and what a driver says about each column.
+    const FIXED: usize = 160;
+    let optional = [
+        &event.key,
+        &event.aggregate_type,
+        &event.aggregate_id,
+        &event.dedup_key,
+    ];
+    let headers = event
+        .headers
+        .iter()
+        .map(|(name, value)| name.len() + value.len() + 8);
+    FIXED
+        + event.payload.len()
+        + event.event_type.len()
+        + event.destination.len()
+        + event.content_type.len()
+        + optional
+            .into_iter()
+            .flatten()
+            .map(String::len)
+            .sum::<usize>()
+        + headers.sum::<usize>()
+}
+
 /// For each de-duplication key, the id of its first event, and whether that was stored just now.
 pub type Winners = HashMap<String, (EventId, bool)>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn headers_and_names_count_as_bytes_too() {
+        let event = || NewEvent::bytes("T", "x").to("d".repeat(1_000));
+        let large = || event().header("a", "b".repeat(4_000));
+        let events = [event(), event(), large(), large(), event()];
+        let batches = Batches::new(&events).bytes(5_000).iter();
+        let rows: Vec<usize> = batches.iter().map(Vec::len).collect();
+        assert_eq!(rows, [2, 1, 1, 1]);
+    }
 
     #[test]
     fn the_first_of_a_key_wins_and_answers_keep_their_order() {

@@ -7,8 +7,9 @@ use crate::{Enqueued, Error, EventId, LeaseToken, NewEvent};
 /// How many rows one insert takes: a batch is cut into as few of these as will do, so that there
 /// are few statements to prepare.
 const CHUNKS: [usize; 4] = [500, 50, 5, 1];
-/// The most payload bytes of one insert: a quarter of MariaDB's default for `max_allowed_packet`.
-const BYTES: usize = 4 << 20;
+/// The most bytes of one insert, of several events: no more than one event may have by default, so that
+/// a server whose `max_allowed_packet` bears the one bears the other.
+const BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(super) struct EnqueueSql {
@@ -20,6 +21,8 @@ pub(super) struct EnqueueSql {
     take_keys: Sql,
     /// Key, id, whether it has the mark. Mark, `[[key], …]`.
     owners: Sql,
+    /// Frees keys that have the mark. `[[key], …]`, mark.
+    free_keys: Sql,
 }
 
 impl EnqueueSql {
@@ -40,6 +43,12 @@ impl EnqueueSql {
                  FROM JSON_TABLE(?, '$[*]' COLUMNS (k VARCHAR(510) PATH '$[0]')) j \
                  STRAIGHT_JOIN {dedup} d FORCE INDEX (PRIMARY) ON d.dedup_key = UNHEX(j.k) \
                  :lock(d)",
+            ),
+            free_keys: sql(
+                names,
+                "DELETE d FROM JSON_TABLE(?, '$[*]' COLUMNS (k VARCHAR(510) PATH '$[0]')) j \
+                 STRAIGHT_JOIN {dedup} d FORCE INDEX (PRIMARY) ON d.dedup_key = UNHEX(j.k) \
+                 WHERE d.mark = ?",
             ),
         }
     }
@@ -73,7 +82,8 @@ pub async fn enqueue<S: Session>(
     let mut winners = Winners::new();
     for batch in batches.iter() {
         let mut rows: Vec<NewRow<'_>> = batch.iter().map(|event| NewRow::new(event)).collect();
-        take_keys(session, &sql.enqueue, &rows, &mut winners).await?;
+        let mark = LeaseToken::new();
+        take_keys(session, &sql.enqueue, &rows, mark, &mut winners).await?;
         rows.retain(|row| {
             let winner = row.dedup_key.and_then(|key| winners.get(key));
             winner.is_none_or(|(_, new)| *new)
@@ -81,7 +91,10 @@ pub async fn enqueue<S: Session>(
         let mut rest = rows.as_slice();
         for (size, insert) in CHUNKS.into_iter().zip(&sql.enqueue.insert) {
             while let Some((chunk, after)) = rest.split_at_checked(size) {
-                session.execute(insert, &values(chunk)).await?;
+                if let Err(error) = session.execute(insert, &values(chunk)).await {
+                    free_keys(session, &sql.enqueue, rest, mark).await;
+                    return Err(error);
+                }
                 rest = after;
             }
         }
@@ -94,17 +107,14 @@ async fn take_keys<S: Session>(
     session: &mut S,
     sql: &EnqueueSql,
     rows: &[NewRow<'_>],
+    mark: LeaseToken,
     winners: &mut Winners,
 ) -> Result<(), Error> {
-    let mut keys: Vec<(String, String)> = rows
-        .iter()
-        .filter_map(|row| Some((hex(row.dedup_key?.as_bytes()), hex(row.id.as_bytes()))))
-        .collect();
+    let keys = keys_of(rows);
     if keys.is_empty() {
         return Ok(());
     }
-    keys.sort_unstable();
-    let (list, mark) = (json(&keys), LeaseToken::new());
+    let list = json(&keys);
     let values = [Value::Bytes(mark.as_bytes()), Value::Text(&list)];
     session.execute(&sql.take_keys, &values).await?;
     let cells = [Cell::Bytes, Cell::Bytes, Cell::Int];
@@ -115,6 +125,31 @@ async fn take_keys<S: Session>(
         }
     }
     Ok(())
+}
+
+/// Frees the keys of rows that were not stored after all. A caller who gives up rolls them back; one
+/// without a transaction, or who goes on with his, would keep keys of events that are nowhere. Where
+/// this fails too, the connection is lost, and with it the transaction.
+async fn free_keys<S: Session>(
+    session: &mut S,
+    sql: &EnqueueSql,
+    rows: &[NewRow<'_>],
+    mark: LeaseToken,
+) {
+    let keys = keys_of(rows);
+    if !keys.is_empty() {
+        let list = json(&keys);
+        let values = [Value::Text(&list), Value::Bytes(mark.as_bytes())];
+        let _ = session.execute(&sql.free_keys, &values).await;
+    }
+}
+
+/// The rows' de-duplication keys and ids, in the order of the keys.
+fn keys_of(rows: &[NewRow<'_>]) -> Vec<(String, String)> {
+    let pair = |row: &NewRow<'_>| Some((hex(row.dedup_key?.as_bytes()), hex(row.id.as_bytes())));
+    let mut keys: Vec<_> = rows.iter().filter_map(pair).collect();
+    keys.sort_unstable();
+    keys
 }
 
 fn values<'a>(rows: &'a [NewRow<'a>]) -> Vec<Value<'a>> {

@@ -67,7 +67,7 @@ CREATE TABLE {~published} (
     replays        INTEGER NOT NULL,
     published_at   INTEGER NOT NULL
 );
-CREATE INDEX {~published_at} ON {~published} (published_at);
+CREATE INDEX {~published_age} ON {~published} (published_at);
 
 CREATE TABLE {~dead} (
     seq            INTEGER PRIMARY KEY,
@@ -92,21 +92,21 @@ CREATE TABLE {~dead} (
 );
 CREATE INDEX {~dead_id} ON {~dead} (id);
 CREATE INDEX {~dead_key} ON {~dead} (destination, "key", seq);
-CREATE INDEX {~dead_at} ON {~dead} (dead_at);
+CREATE INDEX {~dead_age} ON {~dead} (dead_at);
 
 -- What operators discarded, and why.
-CREATE TABLE {~discarded} (
-    seq          INTEGER PRIMARY KEY,
-    id           BLOB    NOT NULL,
-    event_type   TEXT    NOT NULL,
-    destination  TEXT    NOT NULL,
-    "key"        TEXT,
-    last_error   TEXT,
-    death_reason TEXT    NOT NULL,
-    reason       TEXT    NOT NULL,
-    discarded_at INTEGER NOT NULL
+CREATE TABLE {~discards} (
+    seq            INTEGER PRIMARY KEY,
+    id             BLOB    NOT NULL,
+    event_type     TEXT    NOT NULL,
+    destination    TEXT    NOT NULL,
+    "key"          TEXT,
+    last_error     TEXT,
+    death_reason   TEXT    NOT NULL,
+    discard_reason TEXT    NOT NULL,
+    discarded_at   INTEGER NOT NULL
 );
-CREATE INDEX {~discarded_at} ON {~discarded} (discarded_at);
+CREATE INDEX {~discards_age} ON {~discards} (discarded_at);
 
 -- Outlives the event.
 CREATE TABLE {~dedup} (
@@ -114,7 +114,7 @@ CREATE TABLE {~dedup} (
     id         BLOB    NOT NULL,
     created_at INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX {~dedup_created} ON {~dedup} (created_at);
+CREATE INDEX {~dedup_age} ON {~dedup} (created_at);
 
 -- policy: what a dead event does to its key, 'skip' or 'block'.
 CREATE TABLE {~destinations} (
@@ -125,7 +125,7 @@ CREATE TABLE {~destinations} (
     policy      TEXT    NOT NULL DEFAULT 'skip'
 ) WITHOUT ROWID;
 
-CREATE TABLE {~blocked_keys} (
+CREATE TABLE {~blocked} (
     destination TEXT    NOT NULL,
     "key"       TEXT    NOT NULL,
     seq         INTEGER NOT NULL,
@@ -136,9 +136,16 @@ CREATE TABLE {~blocked_keys} (
 CREATE TRIGGER {~events_inserted} AFTER INSERT ON {~events} WHEN new."key" IS NOT NULL BEGIN
     INSERT INTO {~lanes} (destination, "key", ready_at, state)
     VALUES (new.destination, new."key", coalesce(new.available_at, new.created_at),
-            EXISTS (SELECT 1 FROM {~blocked_keys} b
+            EXISTS (SELECT 1 FROM {~blocked} b
                     WHERE b.destination = new.destination AND b."key" = new."key") * 2)
     ON CONFLICT DO NOTHING;
+END;
+
+-- An event and its de-duplication key are stored by one statement. A replay asks for no key.
+CREATE TRIGGER {~events_dedup} AFTER INSERT ON {~events}
+WHEN new.dedup_key IS NOT NULL AND new.replays = 0 BEGIN
+    INSERT INTO {~dedup} (dedup_key, id, created_at)
+    VALUES (new.dedup_key, new.id, new.created_at);
 END;
 
 -- A replayed row leaves the dead letters, and may head its key.
@@ -163,7 +170,7 @@ WHEN new."key" IS NOT NULL AND new.outcome IS NULL BEGIN
                        coalesce((SELECT max(e.lease_until) FROM {~events} e
                                  WHERE e.destination = new.destination AND e."key" = new."key"
                                    AND e.lease_until IS NOT NULL), 0)),
-        state = EXISTS (SELECT 1 FROM {~blocked_keys} b
+        state = EXISTS (SELECT 1 FROM {~blocked} b
                         WHERE b.destination = new.destination AND b."key" = new."key") * 2
     WHERE destination = new.destination AND "key" = new."key";
 END;
@@ -181,7 +188,7 @@ CREATE TRIGGER {~events_deleted} AFTER DELETE ON {~events} WHEN old."key" IS NOT
                                  WHERE e.destination = old.destination AND e."key" = old."key"
                                    AND e.lease_until IS NOT NULL), 0),
                        coalesce(old.settled_at, 0)),
-        state = EXISTS (SELECT 1 FROM {~blocked_keys} b
+        state = EXISTS (SELECT 1 FROM {~blocked} b
                         WHERE b.destination = old.destination AND b."key" = old."key") * 2
     WHERE destination = old.destination AND "key" = old."key";
 END;
@@ -204,7 +211,7 @@ WHEN new.outcome IS NOT NULL BEGIN
            aggregate_id, headers, dedup_key, created_at, expires_at, max_attempts, attempts,
            replays, last_error, reason, settled_at
     FROM {~events} WHERE seq = new.seq AND new.outcome = 4;
-    INSERT INTO {~blocked_keys} (destination, "key", seq, since)
+    INSERT INTO {~blocked} (destination, "key", seq, since)
     SELECT new.destination, new."key", new.seq, new.settled_at
     FROM {~destinations} d
     WHERE new.outcome = 4 AND new."key" IS NOT NULL
@@ -213,21 +220,21 @@ WHEN new.outcome IS NOT NULL BEGIN
     DELETE FROM {~events} WHERE seq = new.seq;
 END;
 
-CREATE TRIGGER {~blocked_keys_inserted} AFTER INSERT ON {~blocked_keys} BEGIN
+CREATE TRIGGER {~blocked_inserted} AFTER INSERT ON {~blocked} BEGIN
     UPDATE {~lanes} SET state = 2 WHERE destination = new.destination AND "key" = new."key";
 END;
 
-CREATE TRIGGER {~blocked_keys_deleted} AFTER DELETE ON {~blocked_keys} BEGIN
+CREATE TRIGGER {~blocked_deleted} AFTER DELETE ON {~blocked} BEGIN
     UPDATE {~lanes} SET state = 0 WHERE destination = old.destination AND "key" = old."key";
 END;
 
 -- The block of a key ends with its last dead letter.
 CREATE TRIGGER {~dead_deleted} AFTER DELETE ON {~dead} WHEN old."key" IS NOT NULL BEGIN
-    DELETE FROM {~blocked_keys} WHERE destination = old.destination AND "key" = old."key"
+    DELETE FROM {~blocked} WHERE destination = old.destination AND "key" = old."key"
         AND NOT EXISTS (SELECT 1 FROM {~dead} d
                         WHERE d.destination = old.destination AND d."key" = old."key");
 END;
 
-CREATE TRIGGER {~discarded_inserted} AFTER INSERT ON {~discarded} BEGIN
+CREATE TRIGGER {~discards_inserted} AFTER INSERT ON {~discards} BEGIN
     DELETE FROM {~dead} WHERE seq = new.seq;
 END;

@@ -46,12 +46,13 @@ impl DeadLetterStatements {
                aggregate_type, aggregate_id, headers, dedup_key, ?10, ?12, max_attempts, 0, \
                replays + 1, last_error, CASE WHEN \"key\" IS NULL THEN 1 ELSE 2 END, \
                ?10 + ?11 * (row_number() OVER (ORDER BY seq) - 1) \
-             FROM {{~dead}} WHERE {FILTER} ORDER BY seq LIMIT ?2 \
-             ON CONFLICT DO NOTHING"
+             FROM {{~dead}} AS d WHERE {FILTER} \
+               AND NOT EXISTS (SELECT 1 FROM {{~events}} o WHERE o.id = d.id) \
+             ORDER BY seq LIMIT ?2 ON CONFLICT DO NOTHING"
         );
         let discard = format!(
-            "INSERT INTO {{~discarded}} (seq, id, event_type, destination, \"key\", last_error, \
-               death_reason, reason, discarded_at) \
+            "INSERT INTO {{~discards}} (seq, id, event_type, destination, \"key\", last_error, \
+               death_reason, discard_reason, discarded_at) \
              SELECT seq, id, event_type, destination, \"key\", last_error, reason, ?11, ?10 \
              FROM {{~dead}} WHERE {FILTER} ORDER BY seq LIMIT ?2"
         );

@@ -30,7 +30,7 @@ pub(super) fn destinations(names: &TableNames) -> DestinationSql {
              ON CONFLICT (destination) DO UPDATE SET policy = excluded.policy",
         ),
         lift_blocks: Some(sql(
-            "DELETE FROM {~blocked_keys} WHERE destination = :destination",
+            "DELETE FROM {~blocked} WHERE destination = :destination",
         )),
         list: sql(
             "SELECT destination, policy, CASE WHEN held_until > :now THEN held_until END, \
@@ -40,10 +40,8 @@ pub(super) fn destinations(names: &TableNames) -> DestinationSql {
                AND (disabled <> 0 OR held_until > :now OR policy <> 'skip') \
              ORDER BY destination LIMIT :rows",
         ),
-        blocked: sql(
-            "SELECT destination, \"key\", seq, since FROM {~blocked_keys} \
+        blocked: sql("SELECT destination, \"key\", seq, since FROM {~blocked} \
              WHERE (destination, \"key\") > (:destination, :key) \
-             ORDER BY destination, \"key\" LIMIT :rows",
-        ),
+             ORDER BY destination, \"key\" LIMIT :rows"),
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct MaintenanceStatements {
     /// `?1` dead before this instant · `?2` rows.
     prune_dead: Sql,
     /// `?1` discarded before this instant · `?2` rows.
-    prune_discarded: Sql,
+    prune_discards: Sql,
     /// `?1` enqueued before this instant · `?2` rows: keys whose event is neither open nor dead.
     prune_dedup: Sql,
 }
@@ -39,7 +39,7 @@ impl MaintenanceStatements {
             stats: sql(names, &stats_text()),
             prune_published: prune("published", "published_at"),
             prune_dead: prune("dead", "dead_at"),
-            prune_discarded: prune("discarded", "discarded_at"),
+            prune_discards: prune("discards", "discarded_at"),
             prune_dedup: sql(
                 names,
                 "DELETE FROM {~dedup} WHERE dedup_key IN ( \
@@ -73,7 +73,7 @@ fn stats_text() -> String {
          SELECT count(*), coalesce(sum(leased), 0), coalesce(sum(due), 0), coalesce(sum(parked), 0), \
            min(CASE WHEN due THEN since END), \
            (SELECT count(*) FROM (SELECT 1 FROM {{~dead}} LIMIT ?2)), \
-           (SELECT count(*) FROM (SELECT 1 FROM {{~blocked_keys}} LIMIT ?2)) \
+           (SELECT count(*) FROM (SELECT 1 FROM {{~blocked}} LIMIT ?2)) \
          FROM sorted"
     )
 }
@@ -122,7 +122,7 @@ pub async fn prune<S: Session>(
     let mut pruned = Pruned::default();
     if let Some(age) = prune.published_after {
         pruned.published = session.execute(&sql.prune_published, &bounds(age)).await?;
-        session.execute(&sql.prune_discarded, &bounds(age)).await?;
+        session.execute(&sql.prune_discards, &bounds(age)).await?;
     }
     if let Some(age) = prune.dead_after {
         pruned.dead = session.execute(&sql.prune_dead, &bounds(age)).await?;
