@@ -1,7 +1,9 @@
 //! The conformance suites over `MySqlStore` of outbox-sqlx, on MariaDB or MySQL.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
+use outbox_core::conformance::Capabilities;
 use outbox_sqlx::MySqlStore;
 use outbox_sqlx::sqlx::mysql::MySqlPoolOptions;
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, MySql, MySqlPool, Transaction};
@@ -15,13 +17,40 @@ mod harness;
 struct Maria {
     url: String,
     store: MySqlStore,
+    histories: u32,
 }
 
 async fn fresh() -> Suite<Maria> {
-    let url = MySqlServer::shared().create_database();
+    on(MySqlServer::shared(), Capabilities::default().histories).await
+}
+
+/// Settings that must not matter.
+const OTHERWISE: [&str; 7] = [
+    "sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES,ONLY_FULL_GROUP_BY,PAD_CHAR_TO_FULL_LENGTH,\
+        HIGH_NOT_PRECEDENCE,NO_UNSIGNED_SUBTRACTION,NO_AUTO_VALUE_ON_ZERO,IGNORE_SPACE",
+    "character-set-server=latin1",
+    "collation-server=latin1_swedish_ci",
+    "default-time-zone=+09:00",
+    "transaction-isolation=SERIALIZABLE",
+    "max-allowed-packet=2M",
+    "innodb-autoinc-lock-mode=0",
+];
+
+/// On a server that is set otherwise than others, and lets statements be no larger than an event.
+async fn fresh_and_odd() -> Suite<Maria> {
+    static SERVER: LazyLock<MySqlServer> = LazyLock::new(|| MySqlServer::start_with(&OTHERWISE));
+    on(&SERVER, 3).await
+}
+
+async fn on(server: &MySqlServer, histories: u32) -> Suite<Maria> {
+    let url = server.create_database();
     let store = MySqlStore::new(pool(&url).await);
     store.migrate().await.expect("migrated");
-    Suite(Maria { url, store })
+    Suite(Maria {
+        url,
+        store,
+        histories,
+    })
 }
 
 async fn pool(url: &str) -> MySqlPool {
@@ -57,7 +86,20 @@ impl Subject for Maria {
     async fn advance(&self, by: Duration) {
         self.run(mysql_advance(by)).await;
     }
+
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::default();
+        capabilities.histories = self.histories;
+        capabilities
+    }
 }
 
 outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
 outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
+
+mod set_otherwise {
+    use super::fresh_and_odd as fresh;
+
+    outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
+    outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
+}

@@ -23,13 +23,31 @@ async fn fresh() -> Suite<Pg> {
     with_mode(false).await
 }
 
-/// As behind an old PgBouncer.
+/// As behind an old PgBouncer, in a database that is set otherwise than others.
 async fn fresh_in_transactions() -> Suite<Pg> {
     with_mode(true).await
 }
 
+/// What must not matter.
+const OTHERWISE: [&str; 9] = [
+    "default_transaction_isolation = 'serializable'",
+    "standard_conforming_strings = off",
+    "timezone = 'Asia/Kathmandu'",
+    "DateStyle = 'German, DMY'",
+    "IntervalStyle = 'sql_standard'",
+    "bytea_output = 'escape'",
+    "array_nulls = off",
+    "transform_null_equals = on",
+    "plan_cache_mode = 'force_generic_plan'",
+];
+
 async fn with_mode(in_transactions: bool) -> Suite<Pg> {
     let url = PgServer::shared().create_database();
+    if in_transactions {
+        let (_, database) = url.rsplit_once('/').expect("a database");
+        let set = OTHERWISE.map(|setting| format!("ALTER DATABASE {database} SET {setting};"));
+        PgServer::shared().sql(database, &set.concat());
+    }
     let store = PgStore::new(pool(&url).await).in_transactions(in_transactions);
     store.migrate().await.expect("migrated");
     Suite(Pg {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outbox_core::ManualClock;
 use outbox_core::conformance::Capabilities;
 use outbox_sqlx::SqliteStore;
-use outbox_sqlx::sqlx::sqlite::SqliteSynchronous;
+use outbox_sqlx::sqlx::sqlite::{SqliteJournalMode, SqliteSynchronous};
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, Sqlite, SqlitePool, Transaction};
 use tempfile::TempDir;
 
@@ -19,23 +19,44 @@ struct File {
     store: SqliteStore,
     clock: ManualClock,
     folder: TempDir,
+    as_liked: bool,
 }
 
 async fn fresh() -> Suite<File> {
+    with(true).await
+}
+
+/// In a file and on connections that are set otherwise than the store likes it.
+async fn fresh_and_odd() -> Suite<File> {
+    with(false).await
+}
+
+async fn with(as_liked: bool) -> Suite<File> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let clock = ManualClock::new();
-    let store = open(folder.path().join("outbox.db"), &clock).await;
+    let store = open(folder.path().join("outbox.db"), &clock, as_liked).await;
     store.migrate().await.expect("migrated");
     Suite(File {
         store,
         clock,
         folder,
+        as_liked,
     })
 }
 
-async fn open(path: PathBuf, clock: &ManualClock) -> SqliteStore {
+async fn open(path: PathBuf, clock: &ManualClock, as_liked: bool) -> SqliteStore {
     // What a loss of power would take is no part of the suite.
-    let options = SqliteStore::options(path).synchronous(SqliteSynchronous::Off);
+    let mut options = SqliteStore::options(path).synchronous(SqliteSynchronous::Off);
+    if !as_liked {
+        options = options
+            .journal_mode(SqliteJournalMode::Delete)
+            .foreign_keys(true)
+            .pragma("encoding", "'UTF-16be'")
+            .pragma("recursive_triggers", "on")
+            .pragma("reverse_unordered_selects", "on")
+            .pragma("trusted_schema", "off")
+            .pragma("temp_store", "file");
+    }
     let pool = SqlitePool::connect_with(options).await.expect("opened");
     let store = SqliteStore::new(pool).expect("default tables");
     store.clock(clock.clone())
@@ -50,7 +71,8 @@ impl Subject for File {
     }
 
     async fn open(&self) -> SqliteStore {
-        open(self.folder.path().join("outbox.db"), &self.clock).await
+        let path = self.folder.path().join("outbox.db");
+        open(path, &self.clock, self.as_liked).await
     }
 
     async fn begin(&self) -> Transaction<'static, Sqlite> {
@@ -75,3 +97,10 @@ impl Subject for File {
 
 outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
 outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
+
+mod set_otherwise {
+    use super::fresh_and_odd as fresh;
+
+    outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
+    outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
+}

@@ -73,6 +73,8 @@ impl MaintenanceSql {
     }
 }
 
+/// Sums stand in a list of their own: beside other expressions, MariaDB refuses them under
+/// `ONLY_FULL_GROUP_BY` from the second execution of a prepared statement on.
 const STATS: &str = "WITH looked_at AS ( \
       SELECT seq, destination, `key`, place, shape IN (2, 4) AS keyed, available_at, \
         COALESCE(lease_until > :now, 0) AS leased \
@@ -90,13 +92,17 @@ const STATS: &str = "WITH looked_at AS ( \
     state AS ( \
       SELECT leased, leased = 0 AND closed AS parked, available_at, \
         leased = 0 AND NOT closed AND in_turn AND available_at <= :now AS due \
-      FROM turns) \
-    SELECT COUNT(*), CAST(COALESCE(SUM(leased), 0) AS SIGNED), \
-      CAST(COALESCE(SUM(due), 0) AS SIGNED), CAST(COALESCE(SUM(parked), 0) AS SIGNED), \
-      :now - MIN(IF(due, available_at, NULL)), \
+      FROM turns), \
+    summed AS ( \
+      SELECT COUNT(*) AS pending, CAST(COALESCE(SUM(leased), 0) AS SIGNED) AS leased, \
+        CAST(COALESCE(SUM(due), 0) AS SIGNED) AS due, \
+        CAST(COALESCE(SUM(parked), 0) AS SIGNED) AS parked, \
+        MIN(IF(due, available_at, NULL)) AS oldest \
+      FROM state) \
+    SELECT pending, leased, due, parked, :now - oldest, \
       (SELECT COUNT(*) FROM (SELECT 1 FROM {dead} LIMIT ?) d), \
       (SELECT COUNT(*) FROM (SELECT 1 FROM {blocked} LIMIT ?) b) \
-    FROM state";
+    FROM summed";
 
 /// The state of the store.
 ///
