@@ -1,7 +1,7 @@
 //! What PostgreSQL's errors mean.
 
 use outbox_core::Error;
-use outbox_core::sql::pg::{code_kind, is_id_taken};
+use outbox_core::sql::pg::{code_kind, is_id_taken, isolation_problem};
 use outbox_core::sql::{failure, id_taken};
 use sqlx::Error as SqlxError;
 
@@ -16,6 +16,9 @@ pub(super) fn classify(operation: &'static str, error: SqlxError) -> Error {
         SqlxError::Database(database) => {
             if is_id_taken(database.constraint()) {
                 return id_taken().with_source(error);
+            }
+            if let Some(problem) = isolation_problem(operation, database.message()) {
+                return problem.with_source(error);
             }
             code_kind(database.code().as_deref().unwrap_or_default())
         }

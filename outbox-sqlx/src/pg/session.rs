@@ -89,7 +89,9 @@ impl PgStore {
             in_transaction: self.in_transactions,
         };
         if self.in_transactions {
-            session.control("BEGIN").await?;
+            session
+                .control("BEGIN ISOLATION LEVEL READ COMMITTED")
+                .await?;
         }
         Ok(session)
     }

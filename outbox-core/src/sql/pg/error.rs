@@ -1,6 +1,6 @@
 //! What the codes of errors mean.
 
-use crate::ErrorKind;
+use crate::{Error, ErrorKind};
 
 /// The kind of an error with this SQLSTATE (PostgreSQL documentation, appendix A).
 #[must_use]
@@ -24,6 +24,19 @@ pub fn code_kind(code: &str) -> ErrorKind {
 #[must_use]
 pub fn is_id_taken(constraint: Option<&str>) -> bool {
     constraint.is_some_and(|name| name.ends_with("_events_id"))
+}
+
+/// The error of a claim on a session whose isolation level is another than READ COMMITTED, which
+/// `message` says (in the words of our own function, which no server translates).
+#[must_use]
+pub fn isolation_problem(operation: &str, message: &str) -> Option<Error> {
+    message.contains("needs READ COMMITTED").then(|| {
+        let problem = format!(
+            "{operation}: a store's sessions must be READ COMMITTED: \
+             `ALTER ROLE … SET default_transaction_isolation = 'read committed'`"
+        );
+        Error::new(ErrorKind::Other, problem)
+    })
 }
 
 #[cfg(test)]

@@ -78,9 +78,11 @@ fn migrate(names: &TableNames) -> String {
     let mut text =
         "SELECT pg_advisory_xact_lock(hashtextextended('{migrations}', 20260101));\n".to_owned();
     if let Some(schema) = names.schema_name() {
+        // Others, with another prefix and so another lock, may make the same schema.
         text.push_str(&format!(
             "DO $outbox$ BEGIN
     IF to_regnamespace('\"{schema}\"') IS NULL THEN CREATE SCHEMA \"{schema}\"; END IF;
+EXCEPTION WHEN duplicate_schema OR unique_violation THEN NULL;
 END $outbox$;\n"
         ));
     }
