@@ -143,3 +143,22 @@ async fn a_user_signs_in_by_a_password_the_server_has_not_seen_yet() {
     store.migrate().await.unwrap();
     store.check_schema().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_failed_migration_keeps_nobody_else_from_one() {
+    let url = Maria::create_database();
+    let (_, database) = url.rsplit_once('/').unwrap();
+    MySqlServer::shared().sql(
+        "mysql",
+        &format!("CREATE USER maker@'%'; GRANT SELECT ON {database}.* TO maker@'%'"),
+    );
+    let (_, address) = url.split_once('@').unwrap();
+    let refused = Maria::deadpool(&format!("mysql://maker@{address}"), 1, true);
+    let error = refused.migrate().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Other, "{error:?}");
+    // The pool keeps the connection. Where it kept the lock too, this would wait for a minute.
+    let store = Maria::deadpool(&url, 1, true);
+    let migrated = tokio::time::timeout(Duration::from_secs(30), store.migrate()).await;
+    migrated.expect("nothing holds the lock").unwrap();
+    drop(refused);
+}

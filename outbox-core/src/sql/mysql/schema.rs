@@ -45,8 +45,8 @@ impl SchemaSql {
     }
 }
 
-/// Makes or updates the tables, on a connection in autocommit mode. Where this fails, or its future
-/// is dropped, the connection may keep the lock on migrations and must be closed.
+/// Makes or updates the tables, on a connection in autocommit mode. Where its future is dropped, the
+/// connection may keep the lock on migrations and must be closed.
 ///
 /// # Errors
 ///
@@ -58,6 +58,13 @@ pub async fn migrate<S: Session>(session: &mut S, sql: &Statements) -> Result<()
         let problem = "migrate: another process has been migrating for a minute";
         return Err(Error::new(ErrorKind::Conflict, problem));
     }
+    let made = make(session, sql).await;
+    // A connection that goes back to its pool must not keep the lock. (A lost one does not.)
+    let unlocked = number(session, &sql.unlock).await;
+    made.and(unlocked.map(drop))
+}
+
+async fn make<S: Session>(session: &mut S, sql: &SchemaSql) -> Result<(), Error> {
     for statement in &sql.prepare {
         session.batch(statement).await?;
     }
@@ -67,7 +74,7 @@ pub async fn migrate<S: Session>(session: &mut S, sql: &Statements) -> Result<()
             session.batch(&step.sql).await?;
         }
     }
-    number(session, &sql.unlock).await.map(drop)
+    Ok(())
 }
 
 /// Checks that the tables are there and of a version that this library works on. `migrate` names the
