@@ -32,6 +32,11 @@ pub(super) fn classify(operation: &'static str, error: DieselError) -> Error {
     failure(kind(&error), operation, MIGRATE).with_source(error)
 }
 
+/// Whether another connection was in the way.
+pub(super) fn is_busy(error: &DieselError) -> bool {
+    kind(error) == ErrorKind::Conflict
+}
+
 /// diesel hands on no result code.
 fn kind(error: &DieselError) -> ErrorKind {
     match error {

@@ -19,9 +19,10 @@ use diesel::connection::SimpleConnection;
 use diesel::{QueryResult, SqliteConnection};
 use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
 use outbox_core::sql::TableNames;
-use outbox_core::sql::sqlite::{Statements, Turn};
+use outbox_core::sql::sqlite::{AWAIT_WRITER, Statements, Turn, WRITE_AHEAD, WRITE_AHEAD_TRIES};
 use outbox_core::{Clock, Error, EventLimits, Retention, SystemClock};
 
+use self::error::is_busy;
 use crate::pool::{Connections, Pool};
 
 /// The call that makes the tables, as errors name it.
@@ -141,9 +142,15 @@ impl SqliteStore {
     ///
     /// Those of the database.
     pub fn set_up(conn: &mut SqliteConnection) -> QueryResult<()> {
-        conn.batch_execute(
-            "PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL",
-        )
+        conn.batch_execute("PRAGMA busy_timeout = 5000; PRAGMA synchronous = FULL")?;
+        // Others may be about to do the same with a new file.
+        for _ in 1..WRITE_AHEAD_TRIES {
+            match conn.batch_execute(WRITE_AHEAD) {
+                Err(error) if is_busy(&error) => conn.batch_execute(AWAIT_WRITER)?,
+                done => return done,
+            }
+        }
+        conn.batch_execute(WRITE_AHEAD)
     }
 
     /// Other tables. Default: the prefix `outbox`.

@@ -18,13 +18,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::sql::TableNames;
-use outbox_core::sql::sqlite::{Statements, Turn};
+use outbox_core::sql::sqlite::{AWAIT_WRITER, Statements, Turn, WRITE_AHEAD, WRITE_AHEAD_TRIES};
 use outbox_core::{Clock, Error, EventLimits, Retention, SystemClock};
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{Sqlite, SqlitePool, Transaction};
+use sqlx::{ConnectOptions, Connection as _, Sqlite, SqlitePool, Transaction};
 
-use self::error::classify;
+use self::error::{classify, is_busy};
 use self::session::Connection;
 
 /// The call that makes the tables, as errors name it.
@@ -93,6 +93,9 @@ impl SqliteStore {
     ///
     /// [`Unavailable`](outbox_core::ErrorKind::Unavailable) where the file can't be opened.
     pub async fn connect(path: impl AsRef<Path>) -> Result<Self, Error> {
+        write_ahead(&base_options(path.as_ref()))
+            .await
+            .map_err(|error| classify("connect", error))?;
         let pool = SqlitePoolOptions::new()
             .max_connections(4)
             .connect_with(Self::options(path))
@@ -105,12 +108,7 @@ impl SqliteStore {
     /// writer; `synchronous = FULL`, so that a commit survives a loss of power; and a busy time-out
     /// of five seconds.
     pub fn options(path: impl AsRef<Path>) -> SqliteConnectOptions {
-        SqliteConnectOptions::new()
-            .filename(path)
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(BUSY_TIMEOUT)
+        base_options(path.as_ref()).journal_mode(SqliteJournalMode::Wal)
     }
 
     /// Other tables. Default: the prefix `outbox`.
@@ -176,6 +174,29 @@ impl SqliteStore {
         let conn = conn.map_err(|error| classify(operation, error))?;
         Ok(Connection::new(conn, operation))
     }
+}
+
+/// All but the write-ahead log.
+fn base_options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(BUSY_TIMEOUT)
+}
+
+/// Gives the file a write-ahead log, also where others are about to do the same.
+async fn write_ahead(options: &SqliteConnectOptions) -> Result<(), sqlx::Error> {
+    let mut conn = options.connect().await?;
+    let mut tries = 1;
+    while let Err(error) = sqlx::raw_sql(WRITE_AHEAD).execute(&mut conn).await {
+        if !is_busy(&error) || tries == WRITE_AHEAD_TRIES {
+            return Err(error);
+        }
+        tries += 1;
+        sqlx::raw_sql(AWAIT_WRITER).execute(&mut conn).await?;
+    }
+    conn.close().await
 }
 
 impl fmt::Debug for SqliteStore {

@@ -24,7 +24,9 @@ pub use dead_letters::{discard, get_dead, list_dead, replay};
 pub use enqueue::enqueue;
 pub use error::{error_kind, is_id_taken};
 pub use maintenance::{prune, stats};
-pub use schema::{SCHEMA_VERSION, check_schema, migrate, migrations};
+pub use schema::{
+    AWAIT_WRITER, SCHEMA_VERSION, WRITE_AHEAD, WRITE_AHEAD_TRIES, check_schema, migrate, migrations,
+};
 pub use settle::{extend, release_claim, settle};
 
 use super::named::{Marks, Named};

@@ -63,6 +63,15 @@ async fn version<S: Session>(session: &mut S, sql: &Sql) -> Result<i32, Error> {
     Ok(i32::try_from(found).unwrap_or(i32::MAX))
 }
 
+/// Gives the database a write-ahead log. Where several processes open a new file at the same moment, this
+/// fails at once, whatever the busy time-out: make [`AWAIT_WRITER`], and this again, up to
+/// [`WRITE_AHEAD_TRIES`] times.
+pub const WRITE_AHEAD: &str = "PRAGMA journal_mode = WAL";
+/// Waits for whoever writes, as long as the busy time-out; where that was too short, it fails.
+pub const AWAIT_WRITER: &str = "BEGIN IMMEDIATE; COMMIT";
+/// See [`WRITE_AHEAD`].
+pub const WRITE_AHEAD_TRIES: u32 = 100;
+
 const CREATE_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS {~migrations} (
     version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL
 )";
