@@ -57,6 +57,7 @@ macro_rules! __receiving_cases {
             inbox {
                 commits_and_rolls_back_with_the_transaction
                 notices_an_id_with_another_content
+                tells_sources_and_ids_apart_byte_for_byte
                 never_calls_a_duplicate_what_may_yet_roll_back
                 takes_an_id_for_new_when_its_retention_has_passed
             }
@@ -121,6 +122,7 @@ macro_rules! __conformance_cases {
                 takes_only_the_destinations_asked_for
                 leaves_out_destinations_however_much_waits_for_them
                 tells_destinations_apart_byte_for_byte
+                tells_types_apart_byte_for_byte
                 tells_what_has_expired
                 tells_the_age
                 tells_when_the_next_event_falls_due
@@ -207,6 +209,7 @@ macro_rules! __conformance_cases {
                 that_do_not_exist_are_none
                 are_listed_by_pages
                 are_found_by_each_filter
+                are_found_byte_for_byte
                 replayed_keep_their_identity
                 replayed_may_get_a_new_lifetime
                 replayed_at_a_pace_fall_due_one_after_another

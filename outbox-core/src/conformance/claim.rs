@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Harness;
 use super::kit::{
-    HOUR, LEASE, MINUTE, Must, OVER_LEASE, assert_near, claim, cut_short, dead, drain,
+    HOUR, LEASE, MINUTE, Must, OVER_LEASE, SPELLINGS, assert_near, claim, cut_short, dead, drain,
     drain_beside_cut_calls, end, event, events, in_parallel, name, names, nothing_is_due,
     nothing_is_due_for, publish, put, request, retry, settle, sorted_names, stats, take, take_as,
     take_one,
@@ -257,10 +257,21 @@ pub async fn leaves_out_destinations_however_much_waits_for_them<H: Harness>(h: 
 }
 
 pub async fn tells_destinations_apart_byte_for_byte<H: Harness>(h: &Arc<H>) {
-    let spellings = ["D", "d", "d ", "dé", "d/"];
-    put(&**h, spellings.map(|to| event(to).to(to)).to_vec()).await;
+    put(&**h, SPELLINGS.map(|to| event(to).to(to)).to_vec()).await;
     let mut asked = request(10);
     asked.destinations = DestinationFilter::Only(vec!["d".to_owned()]);
+    assert_eq!(names(&take_as(&**h, 1, &asked).await), ["d"]);
+    nothing_is_due_for(&**h, &asked).await;
+}
+
+pub async fn tells_types_apart_byte_for_byte<H: Harness>(h: &Arc<H>) {
+    let of = |kind: &str| NewEvent::bytes(kind, kind.to_owned()).to("d");
+    let list: Vec<_> = SPELLINGS.iter().map(|kind| of(kind).key("k")).collect();
+    put(&**h, list).await;
+    put(&**h, SPELLINGS.map(of).to_vec()).await;
+    let mut asked = request(10);
+    asked.event_types = Some(vec!["d".to_owned()]);
+    // Of those with the key, another type is ahead.
     assert_eq!(names(&take_as(&**h, 1, &asked).await), ["d"]);
     nothing_is_due_for(&**h, &asked).await;
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::Harness;
 use super::kit::{
-    HOUR, MINUTE, Must, assert_near, bury, dead, dead_of, drain, end, event, events, in_parallel,
-    letters, name, nothing_is_due, put, stats, take, take_one,
+    HOUR, MINUTE, Must, SPELLINGS, assert_near, bury, dead, dead_of, drain, end, event, events,
+    in_parallel, letters, name, nothing_is_due, put, stats, take, take_one,
 };
 use crate::{
     BlockedKey, BlockedKeyPage, DeadHeadPolicy, DeadLetterFilter, DeadLetters, DeathReason,
@@ -157,6 +157,25 @@ pub async fn are_found_by_each_filter<H: Harness>(h: &Arc<H>) {
             "{filter:?}"
         );
     }
+}
+
+pub async fn are_found_byte_for_byte<H: Harness>(h: &Arc<H>) {
+    let of = |name: &str| NewEvent::bytes(name, name.to_owned()).to(name).key(name);
+    bury(&**h, SPELLINGS.map(of).to_vec()).await;
+    let d = || Some("d".to_owned());
+    let mut filters = [(); 3].map(|()| DeadLetterFilter::all());
+    filters[0].event_type = d();
+    filters[1].destination = d();
+    filters[2].key = d();
+    for filter in filters {
+        let found = h.store().list(&filter, &Page::default()).await.must("list");
+        assert_eq!(found.len(), 1, "{filter:?}");
+        assert_eq!(found[0].event.payload, "d");
+    }
+    let one = Replay::new(DeadLetterFilter::destination("d"));
+    assert_eq!(replay(&**h, &one).await, 1);
+    assert_eq!(discard(&**h, &DeadLetterFilter::destination("D")).await, 1);
+    assert_eq!(letters(&**h).await.len(), SPELLINGS.len() - 2);
 }
 
 pub async fn replayed_keep_their_identity<H: Harness>(h: &Arc<H>) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ReceivingHarness;
-use super::kit::{HOUR, Must, in_parallel};
+use super::kit::{HOUR, Must, SPELLINGS, in_parallel};
 use crate::{Accepted, ErrorKind, Fingerprint, InboxMessage};
 
 const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -54,6 +54,17 @@ pub async fn notices_an_id_with_another_content<H: ReceivingHarness>(h: &Arc<H>)
     assert_eq!(accept(&**h, &other).await, Accepted::First);
     let again = other.with_fingerprint(Fingerprint::from_bytes([3; 32]));
     assert_eq!(accept(&**h, &again).await, Accepted::Duplicate);
+}
+
+pub async fn tells_sources_and_ids_apart_byte_for_byte<H: ReceivingHarness>(h: &Arc<H>) {
+    for name in SPELLINGS {
+        for (source, id) in [(name, "x"), ("x", name)] {
+            let message = InboxMessage::from_source(source, id);
+            let message = message.must("InboxMessage::from_source");
+            assert_eq!(accept(&**h, &message).await, Accepted::First, "{message:?}");
+            assert_eq!(accept(&**h, &message).await, Accepted::Duplicate);
+        }
+    }
 }
 
 pub async fn never_calls_a_duplicate_what_may_yet_roll_back<H: ReceivingHarness>(h: &Arc<H>) {

@@ -23,6 +23,9 @@ pub(super) const OVER_LEASE: Duration = Duration::from_secs(601);
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
 pub(super) const HOUR: Duration = Duration::from_secs(3_600);
 
+/// Names that some collations take for one.
+pub(super) const SPELLINGS: [&str; 6] = ["D", "d", "d ", "dé", "de\u{301}", "d/"];
+
 /// A store may give less than it has: this often it is asked again.
 const TRIES: usize = 50;
 
