@@ -18,6 +18,9 @@ missing_packages() {
     found mariadbd /usr/sbin /usr/local/sbin /usr/libexec \
         /opt/homebrew/opt/mariadb/bin /usr/local/opt/mariadb/bin || echo mariadb-server
     found pgbouncer /usr/sbin /usr/local/sbin /usr/local/bin /opt/homebrew/bin || echo pgbouncer
+    [[ -n $(ls /usr/include/postgresql/libpq-fe.h /usr/local/include/libpq-fe.h \
+        /opt/homebrew/opt/libpq/include/libpq-fe.h 2>/dev/null) ]] || echo libpq-dev
+    found mariadb_config /usr/bin /usr/local/bin /opt/homebrew/bin || echo libmariadb-dev
     found git || echo git
     found cc || echo build-essential
 }
