@@ -130,7 +130,7 @@ impl<D: ClaimDriver> Run<'_, D> {
         if self.unfinished && self.taken() == 0 {
             self.claim.next_due = Some(Duration::ZERO);
         }
-        lock(self.state).ended(self.taken());
+        lock(self.state).ended(self.taken(), rows);
         Ok(())
     }
 

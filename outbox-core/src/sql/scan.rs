@@ -13,7 +13,8 @@ const RATION: u32 = 20;
 const LONGEST_REST: Duration = Duration::from_millis(250);
 /// The same of fresh rows, which producers are about to add.
 const LONGEST_REST_OF_FRESH: Duration = Duration::from_millis(5);
-/// How old the knowledge of shapes may become.
+/// How old the knowledge of shapes may become; and how long fresh rows are left alone that gave nothing
+/// to a claim which others filled.
 const FRESHNESS: Duration = Duration::from_millis(20);
 /// Rows of held destinations are walked past where a window meets no more than one in so many, or a
 /// sweep, which meets those that were walked past.
@@ -52,6 +53,8 @@ pub struct ScanState {
     turn: usize,
     /// The last claim brought nothing.
     idle: bool,
+    /// The last claim brought all that it asked for.
+    full: bool,
     /// Where the walk through keys began that goes on from claim to claim while they find no run, and
     /// whether it has come to the end of the keys since.
     round: Option<((String, i64), bool)>,
@@ -77,6 +80,7 @@ impl Default for ScanState {
             left_out: Vec::new(),
             turn: 0,
             idle: false,
+            full: false,
             round: None,
             walks: VecDeque::new(),
         }
@@ -146,9 +150,10 @@ impl ScanState {
         self.parking = many || self.parking && sweep;
     }
 
-    /// Notes how many rows a claim brought in the end.
-    pub const fn ended(&mut self, rows: usize) {
+    /// Notes how many rows a claim brought in the end, of so many at most.
+    pub const fn ended(&mut self, rows: usize, limit: usize) {
         self.idle = rows == 0;
+        self.full = rows >= limit;
     }
 
     /// Notes which destinations the next claim leaves out. Where that is one less, its parked rows
@@ -176,11 +181,12 @@ impl ScanState {
                 0
             };
         }
-        let longest = match shape {
-            Shape::Fresh => LONGEST_REST_OF_FRESH,
-            _ => LONGEST_REST,
+        let rest = match shape {
+            Shape::Fresh if self.full => FRESHNESS,
+            Shape::Fresh => rest.min(LONGEST_REST_OF_FRESH),
+            _ => rest.min(LONGEST_REST),
         };
-        let until = now.checked_add(rest.min(longest));
+        let until = now.checked_add(rest);
         self.resting[shape as usize] = until.filter(|_| rows == 0);
     }
 

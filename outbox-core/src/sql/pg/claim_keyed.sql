@@ -39,8 +39,8 @@ AS $claim_keyed$
 DECLARE
     v_class CONSTANT integer := '{events}'::regclass::oid::bigint::bit(32)::integer;
     -- Rows of one lane that a claim takes while there are others, and rows that are read at once.
-    v_share CONSTANT integer := greatest(4, p_rows / 8);
-    v_chunk integer := 2 * v_share;
+    v_share CONSTANT integer := greatest(4, p_rows / 6);
+    v_chunk integer := CASE WHEN p_careful THEN 2 * v_share ELSE v_share + 1 + p_rows END;
     v_out text[];
     -- The place behind which the walk goes on.
     v_d text := p_destination;
@@ -48,6 +48,9 @@ DECLARE
     v_before integer;
     v_before_d text;
     v_before_k bigint;
+    -- Whether the walk has come to the last stripe; whether the claim ends.
+    v_round boolean := false;
+    v_ends boolean;
     -- Whether this is the last round, and where that ends.
     v_wrapped boolean := p_khash = -9223372036854775808 AND p_destination = '';
     v_end bigint := CASE WHEN v_wrapped THEN 7 ELSE p_khash >> 60 END;
@@ -90,15 +93,17 @@ DECLARE
     v_due boolean;
     v_seqs bigint[];
     v_run tid[];
-    v_tids tid[];
+    v_tids tid[] := '{}';
     -- Lanes that were not seen to their end and have a run now; lanes that were, and have a record.
-    v_long_d text[];
-    v_long_k bigint[];
-    v_long_first bigint[];
-    v_long_last bigint[];
-    v_long_more boolean[];
-    v_short_d text[];
-    v_short_k bigint[];
+    v_long_d text[] := '{}';
+    v_long_k bigint[] := '{}';
+    v_long_first bigint[] := '{}';
+    v_long_last bigint[] := '{}';
+    v_long_more boolean[] := '{}';
+    v_short_d text[] := '{}';
+    v_short_k bigint[] := '{}';
+    -- How many of the long ones are from earlier passes.
+    v_longs integer;
     v_lane record;
     v_note {events};
 BEGIN
@@ -110,9 +115,12 @@ BEGIN
     v_out := COALESCE(p_except, '{}') || ARRAY(
         SELECT destination FROM {destinations} WHERE hold_until > now());
 
-    WHILE v_rows > 0 AND v_bytes > 0 AND v_budget > 0 LOOP
+    LOOP
+        v_ends := v_rows <= 0 OR v_bytes <= 0 OR v_budget <= 0;
         -- The next stripe that has rows; at first the one within which the last call stopped.
-        IF v_lo IS NULL AND v_d <> '' THEN
+        IF v_ends OR v_round THEN
+            v_lo := NULL;
+        ELSIF v_lo IS NULL AND v_d <> '' THEN
             v_lo := v_k >> 60;
         ELSE
             SELECT e.khash >> 60 INTO v_lo
@@ -122,9 +130,43 @@ BEGIN
             ORDER BY e.khash >> 60, e.destination, e.khash, e.seq
             LIMIT 1;
         END IF;
-        EXIT WHEN v_wrapped AND (v_lo IS NULL OR v_lo > v_end);
-        IF v_lo IS NULL THEN
+        v_ends := v_ends OR v_wrapped AND (v_lo IS NULL OR v_lo > v_end);
+        IF v_ends OR v_lo IS NULL THEN
+            -- At the end, and before the walk goes round: what it took must be seen to be taken.
+            IF cardinality(v_tids) > 0 THEN
+                RETURN QUERY
+                    UPDATE {events} e
+                    SET attempts = e.attempts + 1, lease_token = p_token, lease_until = now() + p_lease
+                    WHERE e.ctid = ANY (v_tids)
+                    RETURNING e.*;
+                GET DIAGNOSTICS v_count = ROW_COUNT;
+                IF v_count <> cardinality(v_tids) THEN
+                    RAISE EXCEPTION 'keyed events were changed by hand while they were claimed'
+                        USING ERRCODE = 'serialization_failure';
+                END IF;
+            END IF;
+            IF cardinality(v_long_d) > 0 THEN
+                INSERT INTO {runs} (destination, khash, first_seq, last_seq)
+                SELECT * FROM unnest(v_long_d, v_long_k, v_long_first, v_long_last)
+                ON CONFLICT (destination, khash) DO UPDATE
+                SET first_seq = EXCLUDED.first_seq, last_seq = EXCLUDED.last_seq;
+            END IF;
+            IF cardinality(v_short_d) > 0 THEN
+                DELETE FROM {runs} m
+                USING unnest(v_short_d, v_short_k) AS s(destination, khash)
+                WHERE m.destination = s.destination AND m.khash = s.khash;
+            END IF;
+            EXIT WHEN v_ends;
+            v_tids := '{}';
+            v_long_d := '{}';
+            v_long_k := '{}';
+            v_long_first := '{}';
+            v_long_last := '{}';
+            v_long_more := '{}';
+            v_short_d := '{}';
+            v_short_k := '{}';
             v_wrapped := true;
+            v_round := false;
             v_d := '';
             v_k := -9223372036854775808;
             CONTINUE;
@@ -143,14 +185,7 @@ BEGIN
         v_stripes := least(v_stripes * 4, 16);
 
         v_top := NULL;
-        v_tids := '{}';
-        v_long_d := '{}';
-        v_long_k := '{}';
-        v_long_first := '{}';
-        v_long_last := '{}';
-        v_long_more := '{}';
-        v_short_d := '{}';
-        v_short_k := '{}';
+        v_longs := cardinality(v_long_d);
 
         v_full := v_hi >= v_lo;
         WHILE v_full AND v_rows > 0 AND v_bytes > 0 AND v_budget > 0 LOOP
@@ -170,7 +205,7 @@ BEGIN
                             octet_length(e.payload) AS size,
                             CASE
                                 WHEN e.lease_until > now() THEN 3
-                                WHEN (SELECT true FROM {blocked} LIMIT 1) AND EXISTS (
+                                WHEN (SELECT true FROM {blocked} LIMIT 1) IS NOT NULL AND EXISTS (
                                     SELECT FROM {blocked} b
                                     WHERE b.destination = e.destination AND b.key = e.key) THEN 3
                                 WHEN e.lease_token IS NOT NULL
@@ -390,7 +425,7 @@ BEGIN
 
         -- Few lanes: longer runs of the long ones. Nothing behind what was seen is under a lease.
         IF v_rows > 0 AND v_bytes > 0 THEN
-            FOR i IN 1 .. cardinality(v_long_d) LOOP
+            FOR i IN v_longs + 1 .. cardinality(v_long_d) LOOP
                 CONTINUE WHEN NOT v_long_more[i];
                 v_more := (v_rows - 1) / (cardinality(v_long_d) - i + 1) + 1;
                 SELECT array_agg(tid), array_agg(seq), sum(size), (array_agg(size))[v_more + 1],
@@ -442,29 +477,6 @@ BEGIN
             END LOOP;
         END IF;
 
-        IF cardinality(v_tids) > 0 THEN
-            RETURN QUERY
-                UPDATE {events} e
-                SET attempts = e.attempts + 1, lease_token = p_token, lease_until = now() + p_lease
-                WHERE e.ctid = ANY (v_tids)
-                RETURNING e.*;
-            GET DIAGNOSTICS v_count = ROW_COUNT;
-            IF v_count <> cardinality(v_tids) THEN
-                RAISE EXCEPTION 'keyed events were changed by hand while they were claimed'
-                    USING ERRCODE = 'serialization_failure';
-            END IF;
-        END IF;
-        IF cardinality(v_long_d) > 0 THEN
-            INSERT INTO {runs} (destination, khash, first_seq, last_seq)
-            SELECT * FROM unnest(v_long_d, v_long_k, v_long_first, v_long_last)
-            ON CONFLICT (destination, khash) DO UPDATE
-            SET first_seq = EXCLUDED.first_seq, last_seq = EXCLUDED.last_seq;
-        END IF;
-        IF cardinality(v_short_d) > 0 THEN
-            DELETE FROM {runs} m
-            USING unnest(v_short_d, v_short_k) AS s(destination, khash)
-            WHERE m.destination = s.destination AND m.khash = s.khash;
-        END IF;
         IF v_top > COALESCE((
             SELECT min(m.last_seq) FROM {runs} m
             WHERE m.destination = '' AND m.khash BETWEEN v_lo AND v_hi
@@ -486,8 +498,7 @@ BEGIN
                 v_k := (v_hi + 1) << 60;
             ELSE
                 v_k := -9223372036854775808;
-                EXIT WHEN v_wrapped;
-                v_wrapped := true;
+                v_round := true;
             END IF;
         END IF;
     END LOOP;
