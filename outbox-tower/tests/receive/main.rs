@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
 
+#[cfg(feature = "webhooks")]
+mod both_ends;
 mod diesel;
 mod idempotency;
 mod inbox;
