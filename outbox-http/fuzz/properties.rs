@@ -142,8 +142,8 @@ pub fn timestamp(data: &[u8]) {
     assert_eq!(error.kind() != VerifyErrorKind::MalformedHeader, digits);
 }
 
-/// What the guard admits is no address that the standard library knows to be special, and a target's
-/// `Debug` shows scheme, host and port alone.
+/// What the guard admits is no address that the standard library knows to be special; a host that is
+/// denied is denied as its URL has it; and a target's `Debug` shows scheme, host and port alone.
 pub fn url(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -157,6 +157,9 @@ pub fn url(data: &[u8]) {
     let guard = AddressGuard::public_internet();
     if let (Ok(()), Ok(address)) = (guard.check_host(target.host()), host.parse::<IpAddr>()) {
         address_is_public(address);
+    }
+    if let Ok(denying) = guard.deny_host(target.host()) {
+        assert!(denying.check_target(&target).is_err(), "{shown}");
     }
 }
 

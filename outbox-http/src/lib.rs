@@ -44,6 +44,7 @@ mod client;
 mod clock;
 mod destination;
 mod encoding;
+mod forward;
 mod guard;
 mod header;
 mod hex;

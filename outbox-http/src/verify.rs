@@ -50,12 +50,6 @@ pub trait Verifier: Send + Sync {
     fn verify(&self, headers: &HeaderMap, body: &[u8]) -> Result<Verified, VerifyError>;
 }
 
-impl<V: Verifier + ?Sized> Verifier for Arc<V> {
-    fn verify(&self, headers: &HeaderMap, body: &[u8]) -> Result<Verified, VerifyError> {
-        (**self).verify(headers, body)
-    }
-}
-
 /// A delivery that is what it claims to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -48,6 +48,13 @@ proptest! {
     }
 
     #[test]
+    fn a_denied_host_is_denied_as_its_url_has_it(
+        data in like("https?://[a-zA-Z0-9äÖß。%*_.-]{1,20}(:[0-9]{1,3})?/")
+    ) {
+        properties::url(&data);
+    }
+
+    #[test]
     fn no_form_of_a_special_address_is_admitted(v4: [u8; 4], v6: [u8; 16]) {
         properties::address(v4.into());
         properties::address(v6.into());

@@ -61,10 +61,3 @@ pub trait Destinations: Send + Sync {
     /// Looks one destination up.
     async fn resolve(&self, destination: &str) -> Result<Resolution, Error>;
 }
-
-#[async_trait]
-impl<D: Destinations + ?Sized> Destinations for Arc<D> {
-    async fn resolve(&self, destination: &str) -> Result<Resolution, Error> {
-        (**self).resolve(destination).await
-    }
-}
