@@ -264,3 +264,31 @@ impl ScanState {
         (self.turn, self.walks) = (turn, walks);
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "instants for a pure function")]
+mod tests {
+    use super::*;
+
+    /// After how many ms a shape that gave nothing is asked again.
+    fn rest(state: &mut ScanState, shape: Shape) -> Option<u64> {
+        let now = Instant::now();
+        state.learned(Shapes::default().with(shape, true), false, now);
+        state.gave(shape, 0, now, Duration::from_millis(1));
+        (0..1_000).find(|ms| {
+            let then = now + Duration::from_millis(*ms);
+            state.shares(10, then).next().is_some()
+        })
+    }
+
+    #[test]
+    fn fresh_rows_rest_longer_beside_claims_that_others_fill() {
+        let mut state = ScanState::default();
+        assert_eq!(rest(&mut state, Shape::Fresh), Some(5));
+        state.ended(10, 10);
+        assert_eq!(rest(&mut state, Shape::Fresh), Some(20));
+        assert_eq!(rest(&mut state, Shape::Due), Some(20));
+        state.ended(9, 10);
+        assert_eq!(rest(&mut state, Shape::Fresh), Some(5));
+    }
+}
