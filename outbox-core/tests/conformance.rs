@@ -6,13 +6,22 @@ use std::time::Duration;
 
 use outbox_core::conformance::{Capabilities, Harness, ReceivingHarness};
 use outbox_core::{
-    Accepted, DeadLetters, Destinations, Enqueue, Enqueued, Error, Inbox, InboxMessage,
-    Maintenance, ManualClock, MemoryStore, MemoryTx, NewEvent, OutboxStore, Spawn, TokioSpawn,
+    Accepted, DeadLetters, Destinations, Enqueue, Enqueued, Error, IdempotencyKeys, Inbox,
+    InboxMessage, Locks, Maintenance, ManualClock, MemoryStore, MemoryTx, NewEvent, OutboxStore,
+    Spawn, TokioSpawn,
 };
 
 /// All that a store can do, behind one pointer.
 trait Whole:
-    OutboxStore + DeadLetters + Maintenance + Destinations + Enqueue<MemoryTx> + 'static
+    OutboxStore
+    + DeadLetters
+    + Maintenance
+    + Destinations
+    + Enqueue<MemoryTx>
+    + IdempotencyKeys
+    + Inbox<MemoryTx>
+    + Locks
+    + 'static
 {
 }
 
@@ -104,7 +113,11 @@ where
     }
 }
 
-impl ReceivingHarness for Memory<MemoryStore> {
+impl<S> ReceivingHarness for Memory<S>
+where
+    S: OutboxStore + DeadLetters + Maintenance + Destinations + Enqueue<MemoryTx>,
+    S: IdempotencyKeys + Inbox<MemoryTx> + Locks + Clone + 'static,
+{
     async fn accept(&self, tx: &mut MemoryTx, message: &InboxMessage) -> Result<Accepted, Error> {
         self.store.accept(tx, message).await
     }
@@ -121,6 +134,7 @@ mod behind_a_pointer {
     use super::Memory;
 
     outbox_core::conformance_suite!(smol::block_on, Memory::erased);
+    outbox_core::receiving_suite!(smol::block_on, Memory::erased);
 }
 
 /// A case that is written but not listed would never run.

@@ -54,14 +54,18 @@ mod isolation {
     use super::*;
 
     async fn store(level: &str) -> PgStore {
+        let store = unmigrated(level).await;
+        store.migrate().await.unwrap();
+        store
+    }
+
+    async fn unmigrated(level: &str) -> PgStore {
         let url = PgServer::shared().create_database();
         let (_, database) = url.rsplit_once('/').unwrap();
         let set =
             format!("ALTER DATABASE {database} SET default_transaction_isolation = '{level}'");
         run::<sqlx::Postgres>(&url, &[&set]).await;
-        let store = PgStore::new(PgPool::connect(&url).await.unwrap());
-        store.migrate().await.unwrap();
-        store
+        PgStore::new(PgPool::connect(&url).await.unwrap())
     }
 
     async fn put(store: &PgStore) {
@@ -79,6 +83,24 @@ mod isolation {
             let store = store(level).await.in_transactions(true);
             put(&store).await;
             assert_eq!(drain(&store).await, 31);
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn of_the_database_keeps_no_processes_from_migrating_at_once() {
+        for level in ["repeatable read", "serializable"] {
+            let store = unmigrated(level).await;
+            let all = (0..6).map(|_| {
+                let store = store.clone();
+                tokio::spawn(async move {
+                    store.migrate().await?;
+                    store.enable_notify_trigger().await
+                })
+            });
+            for done in futures::future::join_all(all).await {
+                done.unwrap().unwrap();
+            }
+            store.check_schema().await.unwrap();
         }
     }
 

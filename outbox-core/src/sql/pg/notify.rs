@@ -1,5 +1,6 @@
 //! Notifications: listening, notifying, and a trigger that notifies.
 
+use super::schema::ALONE;
 use super::sql;
 use crate::sql::{Sql, TableNames};
 
@@ -29,8 +30,8 @@ impl NotifySql {
         Self {
             listen: sql(LISTEN),
             notify: sql(NOTIFY),
-            enable_trigger: sql(ENABLE),
-            disable_trigger: sql(DISABLE),
+            enable_trigger: sql(&format!("{ALONE}{ENABLE}")),
+            disable_trigger: sql(&format!("{ALONE}{DISABLE}")),
         }
     }
 }
@@ -57,8 +58,7 @@ const NOTIFY: &str = "SELECT pg_notify(':channel', '')";
 
 /// On `INSERT` alone: on updates, the relay would wake itself. `CREATE OR REPLACE TRIGGER` is newer
 /// than 13.
-const ENABLE: &str = "SELECT pg_advisory_xact_lock(hashtextextended('{migrations}', 20260101));
-CREATE OR REPLACE FUNCTION {notify_insert}() RETURNS trigger LANGUAGE plpgsql AS $outbox$ BEGIN
+const ENABLE: &str = "CREATE OR REPLACE FUNCTION {notify_insert}() RETURNS trigger LANGUAGE plpgsql AS $outbox$ BEGIN
     PERFORM pg_catalog.pg_notify(':channel', '');
     RETURN NULL;
 END $outbox$;
@@ -71,8 +71,7 @@ DO $outbox$ BEGIN
     END IF;
 END $outbox$;";
 
-const DISABLE: &str = "SELECT pg_advisory_xact_lock(hashtextextended('{migrations}', 20260101));
-SET LOCAL client_min_messages = warning;
+const DISABLE: &str = "SET LOCAL client_min_messages = warning;
 DROP TRIGGER IF EXISTS {~events_notify} ON {events};
 DROP FUNCTION IF EXISTS {notify_insert}();";
 

@@ -72,11 +72,15 @@ fn record(version: i32, name: &str) -> String {
     format!("\nINSERT INTO {{migrations}} (version, name) VALUES ({version}, '{name}');\n")
 }
 
-/// The lock comes before anything else: `IF NOT EXISTS` alone is no protection against a second
-/// process. All statements of one simple query are one transaction.
+/// What a change of the schema begins with: nobody else changes it until it ends. `IF NOT EXISTS` alone is no
+/// protection against a second process. All statements of one simple query are one transaction; at another
+/// isolation level, it would not see what was done while it waited.
+pub(super) const ALONE: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+SELECT pg_advisory_xact_lock(hashtextextended('{migrations}', 20260101));
+";
+
 fn migrate(names: &TableNames) -> String {
-    let mut text =
-        "SELECT pg_advisory_xact_lock(hashtextextended('{migrations}', 20260101));\n".to_owned();
+    let mut text = ALONE.to_owned();
     if let Some(schema) = names.schema_name() {
         // Others, with another prefix and so another lock, may make the same schema.
         text.push_str(&format!(
