@@ -40,7 +40,7 @@ DECLARE
     v_class CONSTANT integer := '{events}'::regclass::oid::bigint::bit(32)::integer;
     -- Rows of one lane that a claim takes while there are others, and rows that are read at once.
     v_share CONSTANT integer := greatest(4, p_rows / 6);
-    v_chunk integer := CASE WHEN p_careful THEN 2 * v_share ELSE v_share + 1 + p_rows END;
+    v_chunk integer := 2 * v_share;
     v_out text[];
     -- The place behind which the walk goes on.
     v_d text := p_destination;
