@@ -88,7 +88,7 @@ impl Bench {
     /// Empties the tables.
     pub(crate) async fn clear(&self) {
         self.execute(
-            "TRUNCATE outbox_events, outbox_published, outbox_dead, outbox_destinations
+            "TRUNCATE outbox_events, outbox_published, outbox_dead, outbox_destinations, outbox_runs
              RESTART IDENTITY",
         )
         .await;
