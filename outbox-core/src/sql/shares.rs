@@ -66,8 +66,7 @@ impl Shapes {
 /// Each shape that may have rows has an equal share; what one leaves, the others may use. Which goes
 /// first changes with each claim (`turn`), so that claims of few rows are fair too. Keyed rows are
 /// asked for once, for all rows that are left: a key whose run was taken gives no more. What is left
-/// for less than a third of the claim, by rounding for one, is left to the next claim: a statement
-/// costs as much as many rows.
+/// for less than a third of the claim is left to the next claim: a statement costs as much as many rows.
 ///
 /// ```
 /// use outbox_core::sql::{Shape, Shapes, Shares};

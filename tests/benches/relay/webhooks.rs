@@ -19,62 +19,80 @@ use outbox_core::{
 use outbox_http::{StandardWebhooks, Webhooks};
 
 use crate::cpu::Processes;
+use crate::pulse::Pulse;
 use crate::setup::{Bench, Nothing, median, rate, relay, store};
 use crate::throughput::{deliver, drain};
 
 /// The argument that makes this program the receiver.
 pub(crate) const RECEIVER: &str = "receiver";
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
+/// What is measured, in the order in which one round does; the next begins with the second, and so on.
+const SIDES: [&str; 3] = ["store", "client", "end to end"];
+
 pub(crate) async fn run(bench: &Bench, events: u32) {
-    println!("\nwebhooks: {events} events of 400 bytes, thousand/s, median of {ROUNDS}");
+    println!("\nwebhooks: {events} events of 400 bytes, thousand/s, medians of {ROUNDS} rounds");
     println!("batch    store  client  end to end  ratio to the lower  ratio to both in turn");
     let (mut receiver, url) = start();
     let processes = Processes::of(&bench.pool, receiver.id()).await;
     for batch in [16, 64, 256] {
-        let (mut by_store, mut by_client, mut by_relay) = (Vec::new(), Vec::new(), Vec::new());
-        let mut costs = Vec::new();
-        for _ in 0..ROUNDS {
-            bench.fill_for(events, &url).await;
-            let before = processes.now();
-            by_store.push(rate(events, drain(bench, batch, 1).await));
-            costs.push(("store", processes.since(before, events)));
-            let before = processes.now();
-            by_client.push(rate(events, post(&url, events, batch).await));
-            costs.push(("client", processes.since(before, events)));
-            bench.fill_for(events, &url).await;
-            let (counted, done) = Counted::until(events);
-            let counted = Arc::new(counted);
-            let build = || {
-                settings(
-                    relay(store(&bench.pool), Arc::clone(&counted), batch),
-                    batch,
-                )
-            };
-            bench.forget_statements().await;
-            let before = processes.now();
-            let took = deliver(build, done, events, 1).await;
-            by_relay.push(rate(events, took));
-            costs.push(("end to end", processes.since(before, events)));
+        let mut rates: [Vec<f64>; 3] = Default::default();
+        let (mut ratios, mut in_turn) = (Vec::new(), Vec::new());
+        let mut costs: [String; 3] = Default::default();
+        let mut statements = Vec::new();
+        for round in 0..ROUNDS {
+            for side in (0..3).map(|nth| (round + nth) % 3) {
+                if side != 1 {
+                    bench.fill_for(events, &url).await;
+                }
+                bench.forget_statements().await;
+                let pulse = Pulse::default();
+                let before = processes.now();
+                let took = match side {
+                    0 => drain(bench, batch, 1).await,
+                    1 => post(&url, events, batch).await,
+                    _ => end_to_end(bench, events, batch, &pulse).await,
+                };
+                costs[side] = processes.since(before, events);
+                rates[side].push(rate(events, took));
+                if side == 2 {
+                    statements = bench.statements().await;
+                    statements.insert(0, pulse.to_string());
+                }
+            }
+            let [store, client, relay] = [0, 1, 2].map(|side| rates[side][round]);
+            ratios.push(relay / store.min(client));
+            // What is left where both need the same cores, and each could fill them alone.
+            in_turn.push(relay * (1.0 / store + 1.0 / client));
         }
-        let [by_store, by_client, by_relay] = [by_store, by_client, by_relay].map(median);
-        let ratio = by_relay / by_store.min(by_client);
-        // What is left where both need the same cores, and each could fill them alone.
-        let in_turn = by_relay * (1.0 / by_store + 1.0 / by_client);
+        let shown: Vec<_> = ratios.iter().map(|ratio| format!("{ratio:.2}")).collect();
+        let [store, client, relay] = rates.map(median);
+        let (ratio, in_turn) = (median(ratios), median(in_turn));
         println!(
-            "{batch:5} {by_store:8.1} {by_client:7.1} {by_relay:11.1} {ratio:19.2} {in_turn:22.2}"
+            "{batch:5} {store:8.1} {client:7.1} {relay:11.1} {ratio:19.2} {in_turn:22.2}  ({})",
+            shown.join(" ")
         );
         println!("      CPU for each event, µs, in the last round:");
-        for (what, cost) in costs.iter().skip(costs.len() - 3) {
+        for (what, cost) in SIDES.iter().zip(costs) {
             println!("      {what:10} {cost}");
         }
-        for line in bench.statements().await {
+        for line in statements {
             println!("      {line}");
         }
     }
     receiver.kill().expect("killed");
     receiver.wait().expect("gone");
+}
+
+async fn end_to_end(bench: &Bench, events: u32, batch: u32, pulse: &Pulse) -> Duration {
+    let (counted, done) = Counted::until(events);
+    let counted = Arc::new(counted);
+    let build = || {
+        let relay = relay(store(&bench.pool), Arc::clone(&counted), batch);
+        settings(relay, batch).observer(pulse.clone())
+    };
+    deliver(build, done, events, 1).await
 }
 
 /// What suits many quick deliveries: fewer and larger settles. A crash repeats a few more.
