@@ -80,7 +80,7 @@ impl MySqlServer {
             databases: AtomicU32::new(0),
         };
         let mut install = server.programs.install()?;
-        install.arg(server.datadir());
+        install.args(server.own_folders());
         server.daemon.run(install)?;
         server.run()?;
         let password = server.programs.password();
@@ -108,7 +108,7 @@ impl MySqlServer {
     fn command(&self) -> Command {
         let mut command = self.programs.server();
         command
-            .arg(self.datadir())
+            .args(self.own_folders())
             .arg(format!("--socket={}", self.socket().display()))
             .arg(format!(
                 "--pid-file={}",
@@ -138,8 +138,14 @@ impl MySqlServer {
         command
     }
 
-    fn datadir(&self) -> String {
-        format!("--datadir={}", self.daemon.folder().join("data").display())
+    /// For its data, and for its temporary tables: a server that starts deletes all such tables that it
+    /// finds there, those of others too.
+    fn own_folders(&self) -> [String; 2] {
+        let folder = self.daemon.folder();
+        [
+            format!("--datadir={}", folder.join("data").display()),
+            format!("--tmpdir={}", folder.display()),
+        ]
     }
 
     fn socket(&self) -> PathBuf {
