@@ -2,38 +2,17 @@
 
 mod support;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_http::outbox_core::{DeathReason, DeliveryErrorKind, ErrorKind, Phase, Transport};
 use outbox_http::{HttpFailure, HttpFailureKind, StandardWebhooks, Verifier, Webhooks, XSignature};
-use support::{Receiver, SECRET, Seen, builder, delivery, event, read_request, send};
-use tokio::io::AsyncWriteExt;
-use tokio::sync::mpsc;
+use support::{OK, Receiver, SECRET, builder, delivery, event, send};
 
-const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 const STANDARD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-
-/// A receiver that answers 200 and shows what it got.
-async fn recording() -> (Receiver, mpsc::UnboundedReceiver<Seen>) {
-    let (tx, rx) = mpsc::unbounded_channel();
-    let tx = Arc::new(tx);
-    let receiver = Receiver::run(move |mut stream| {
-        let tx = tx.clone();
-        async move {
-            while let Some(seen) = read_request(&mut stream).await {
-                let _ = tx.send(seen);
-                let _ = stream.write_all(OK.as_bytes()).await;
-            }
-        }
-    })
-    .await;
-    (receiver, rx)
-}
 
 #[tokio::test]
 async fn posts_the_exact_payload_signed_with_every_scheme() {
-    let (receiver, mut seen) = recording().await;
+    let (receiver, mut seen) = Receiver::recording(OK).await;
     let webhooks = builder()
         .signer(StandardWebhooks::new(STANDARD).unwrap())
         .build()
@@ -73,7 +52,7 @@ async fn posts_the_exact_payload_signed_with_every_scheme() {
 
 #[tokio::test]
 async fn uses_one_connection_again() {
-    let (receiver, mut seen) = recording().await;
+    let (receiver, mut seen) = Receiver::recording(OK).await;
     let webhooks = builder().build().unwrap();
     for _ in 0..3 {
         send(&webhooks, &receiver.url()).await.0.unwrap();
@@ -163,7 +142,7 @@ async fn what_is_no_url_is_unroutable() {
 
 #[tokio::test]
 async fn headers_of_an_event_can_inject_nothing() {
-    let (receiver, mut seen) = recording().await;
+    let (receiver, mut seen) = Receiver::recording(OK).await;
     let webhooks = builder().build().unwrap();
     for (name, value) in [
         ("x-a", "1\r\nx-b: 2"),

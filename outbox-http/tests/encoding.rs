@@ -16,29 +16,12 @@ use outbox_http::{
     MapDestinations, Resolution, SharedSecret, StaticDestination, Verdict, Verifier, Webhooks,
     WebhooksBuilder, XSignature,
 };
-use support::{Receiver, SECRET, Seen, builder, delivery, event, read_request, send};
+use support::{OK, Receiver, SECRET, Seen, builder, delivery, event, read_request, send};
 use tokio::io::AsyncWriteExt;
-use tokio::sync::{Notify, mpsc};
-
-async fn recording(answer: &'static str) -> (Receiver, mpsc::UnboundedReceiver<Seen>) {
-    let (tx, rx) = mpsc::unbounded_channel();
-    let receiver = Receiver::run(move |mut stream| {
-        let tx = tx.clone();
-        async move {
-            while let Some(seen) = read_request(&mut stream).await {
-                let _ = tx.send(seen);
-                let _ = stream.write_all(answer.as_bytes()).await;
-            }
-        }
-    })
-    .await;
-    (receiver, rx)
-}
-
-const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+use tokio::sync::Notify;
 
 async fn sent(webhooks: WebhooksBuilder, change: impl FnOnce(&mut Event)) -> Seen {
-    let (receiver, mut seen) = recording(OK).await;
+    let (receiver, mut seen) = Receiver::recording(OK).await;
     let mut event = event(&receiver.url());
     event.created_at = UNIX_EPOCH + Duration::from_secs(1_614_265_330);
     event.aggregate_id = Some("7".into());
@@ -147,7 +130,7 @@ async fn a_request_that_is_too_large_is_a_dead_letter() {
 
 #[tokio::test]
 async fn an_endpoint_has_its_own_signer_headers_and_deadlines() {
-    let (receiver, mut seen) = recording(OK).await;
+    let (receiver, mut seen) = Receiver::recording(OK).await;
     let secret = || SharedSecret::existing("mysecret").unwrap();
     let endpoint = Endpoint::new(&receiver.url())
         .unwrap()
@@ -189,7 +172,7 @@ async fn an_endpoint_has_its_own_signer_headers_and_deadlines() {
 
 #[tokio::test]
 async fn a_disabled_destination_costs_no_attempt_until_it_is_enabled() {
-    let (receiver, _seen) = recording(OK).await;
+    let (receiver, _seen) = Receiver::recording(OK).await;
     let destinations = MapDestinations::new().with("ci", Endpoint::new(&receiver.url()).unwrap());
     let webhooks = builder()
         .destinations(destinations.clone())
@@ -211,7 +194,7 @@ async fn a_disabled_destination_costs_no_attempt_until_it_is_enabled() {
 
 #[tokio::test]
 async fn a_static_destination_takes_every_event() {
-    let (receiver, mut seen) = recording(OK).await;
+    let (receiver, mut seen) = Receiver::recording(OK).await;
     let endpoint = Endpoint::new(&receiver.url()).unwrap();
     let webhooks = builder().destinations(StaticDestination::new(endpoint));
     let webhooks = webhooks.build().unwrap();
@@ -273,7 +256,8 @@ async fn an_endpoint_takes_no_more_at_a_time_than_it_should() {
 
 #[tokio::test]
 async fn a_409_to_a_repeated_attempt_is_delivered() {
-    let (receiver, _seen) = recording("HTTP/1.1 409 Conflict\r\ncontent-length: 0\r\n\r\n").await;
+    let (receiver, _seen) =
+        Receiver::recording("HTTP/1.1 409 Conflict\r\ncontent-length: 0\r\n\r\n").await;
     let webhooks = builder().build().unwrap();
     let attempt = async |attempts: u32, replays: u32| {
         let mut event = event(&receiver.url());
@@ -309,7 +293,8 @@ async fn the_delivery_header_is_heeded_only_where_asked() {
 
 #[tokio::test]
 async fn lenient_tries_a_404_again() {
-    let (receiver, _seen) = recording("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").await;
+    let (receiver, _seen) =
+        Receiver::recording("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").await;
     let webhooks = builder().classifier(Lenient).build().unwrap();
     let error = send(&webhooks, &receiver.url()).await.0.unwrap_err();
     assert_eq!(error.kind(), Kind::Transient);
@@ -338,7 +323,8 @@ async fn the_observer_is_told_of_every_attempt() {
             report.snippet.map(str::to_owned),
         ));
     };
-    let (receiver, _seen) = recording("HTTP/1.1 500 No\r\ncontent-length: 4\r\n\r\nwhy?").await;
+    let (receiver, _seen) =
+        Receiver::recording("HTTP/1.1 500 No\r\ncontent-length: 4\r\n\r\nwhy?").await;
     let webhooks = builder().observer(observer).build().unwrap();
     send(&webhooks, &receiver.url()).await.0.unwrap_err();
     send(&webhooks, "http://127.0.0.1:1/").await.0.unwrap_err();
@@ -370,7 +356,8 @@ async fn the_observer_is_told_of_every_attempt() {
 /// 410 reports the destination, not the event alone: an observer can disable it.
 #[tokio::test]
 async fn a_destination_that_is_gone_can_be_disabled_so_that_later_events_wait() {
-    let (receiver, mut seen) = recording("HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n").await;
+    let (receiver, mut seen) =
+        Receiver::recording("HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n").await;
     let destinations = MapDestinations::new().with("ci", Endpoint::new(&receiver.url()).unwrap());
     let table = destinations.clone();
     let observer = move |report: &AttemptReport<'_>| {

@@ -13,28 +13,10 @@ use outbox_http::{
     DestinationRecord, Endpoint, GitHub, HttpFailure, HttpFailureKind as Failure, MapDestinations,
     SharedSecret, StandardWebhooks, Verifier, Webhooks, WebhooksBuilder, XSignature,
 };
-use support::{Receiver, Seen, builder, read_request, send, short};
-use tokio::io::AsyncWriteExt;
-use tokio::sync::mpsc;
+use support::{OK, Receiver, builder, send, short};
 
 const STANDARD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const OTHER: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
-
-async fn recording() -> (Receiver, mpsc::UnboundedReceiver<Seen>) {
-    let (tx, rx) = mpsc::unbounded_channel();
-    let receiver = Receiver::run(move |mut stream| {
-        let tx = tx.clone();
-        async move {
-            while let Some(seen) = read_request(&mut stream).await {
-                let _ = tx.send(seen);
-                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-                let _ = stream.write_all(answer).await;
-            }
-        }
-    })
-    .await;
-    (receiver, rx)
-}
 
 /// A transport that has no signer of its own.
 fn bare() -> WebhooksBuilder {
@@ -45,7 +27,7 @@ fn bare() -> WebhooksBuilder {
 
 #[tokio::test]
 async fn an_endpoint_for_which_nobody_signs_is_not_delivered_to() {
-    let (receiver, mut seen) = recording().await;
+    let (receiver, mut seen) = Receiver::recording(OK).await;
     let record = DestinationRecord::new(receiver.url());
     let destinations = MapDestinations::new().with("ci", record.endpoint().unwrap());
     let webhooks = bare()
@@ -85,7 +67,7 @@ async fn an_endpoint_for_which_nobody_signs_is_not_delivered_to() {
 
 #[tokio::test]
 async fn two_signers_that_write_one_header_differently_send_nothing() {
-    let (receiver, mut seen) = recording().await;
+    let (receiver, mut seen) = Receiver::recording(OK).await;
     let secret = |text| SharedSecret::new(text).unwrap();
     let webhooks = builder()
         .signer(XSignature::with_secret(secret("another secret of ours")))
@@ -136,7 +118,7 @@ impl Signer for Capitals {
 
 #[tokio::test]
 async fn a_signer_may_write_its_header_in_capitals() {
-    let (receiver, mut seen) = recording().await;
+    let (receiver, mut seen) = Receiver::recording(OK).await;
     let webhooks = bare()
         .signer(StandardWebhooks::new(STANDARD).unwrap())
         .signer(Capitals(StandardWebhooks::new(OTHER).unwrap()))
@@ -152,7 +134,7 @@ async fn a_signer_may_write_its_header_in_capitals() {
 
 #[tokio::test]
 async fn an_event_cannot_set_a_header_that_a_signer_writes() {
-    let (receiver, mut seen) = recording().await;
+    let (receiver, mut seen) = Receiver::recording(OK).await;
     let mut event = support::event(&receiver.url());
     for name in ["X-Signature", "x-webhook-id"] {
         event.headers.insert(name.into(), "forged".into());
@@ -183,7 +165,7 @@ impl Signer for Slow {
 
 #[tokio::test]
 async fn a_slow_key_service_holds_up_no_other_delivery() {
-    let (receiver, mut seen) = recording().await;
+    let (receiver, mut seen) = Receiver::recording(OK).await;
     let webhooks = bare().signer(Slow(Arc::default())).build().unwrap();
     let url = receiver.url();
     let stuck = tokio::spawn({

@@ -11,9 +11,11 @@ use outbox_http::outbox_core::{Delivery, DeliveryError, Event, EventId, Receipt,
 use outbox_http::{SharedSecret, Timeouts, Webhooks, WebhooksBuilder, XSignature};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 pub(crate) const SECRET: &str = "correct horse battery staple";
+pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
 /// A listener whose every connection runs `script`.
 pub(crate) struct Receiver {
@@ -47,18 +49,28 @@ impl Receiver {
 
     /// Answers every request with these bytes and keeps the connection.
     pub(crate) async fn answering(answer: impl Into<Vec<u8>>) -> Self {
+        Self::recording(answer).await.0
+    }
+
+    /// The same, and shows what it got.
+    pub(crate) async fn recording(
+        answer: impl Into<Vec<u8>>,
+    ) -> (Self, mpsc::UnboundedReceiver<Seen>) {
         let answer = Arc::new(answer.into());
-        Self::run(move |mut stream| {
-            let answer = answer.clone();
+        let (tx, rx) = mpsc::unbounded_channel();
+        let receiver = Self::run(move |mut stream| {
+            let (answer, tx) = (answer.clone(), tx.clone());
             async move {
-                while read_request(&mut stream).await.is_some() {
+                while let Some(seen) = read_request(&mut stream).await {
+                    let _ = tx.send(seen);
                     if stream.write_all(&answer).await.is_err() {
                         break;
                     }
                 }
             }
         })
-        .await
+        .await;
+        (receiver, rx)
     }
 
     /// How many connections were accepted.

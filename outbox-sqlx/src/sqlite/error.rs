@@ -8,15 +8,6 @@ use sqlx::Error as SqlxError;
 use super::MIGRATE;
 use crate::error::kind;
 
-/// Whether another connection was in the way.
-pub(super) fn is_busy(error: &SqlxError) -> bool {
-    let SqlxError::Database(database) = error else {
-        return false;
-    };
-    let code = database.code().and_then(|code| code.parse().ok());
-    error_kind(Some(code.unwrap_or_default()), database.message()) == ErrorKind::Conflict
-}
-
 /// The core's error for a failed `operation`.
 pub(super) fn classify(operation: &'static str, error: SqlxError) -> Error {
     let kind = match &error {

@@ -19,12 +19,12 @@ use std::time::Duration;
 
 use outbox_core::sql::TableNames;
 use outbox_core::sql::sqlite::{AWAIT_WRITER, Statements, Turn, WRITE_AHEAD, WRITE_AHEAD_TRIES};
-use outbox_core::{Clock, Error, EventLimits, Retention, SystemClock};
+use outbox_core::{Clock, Error, ErrorKind, EventLimits, Retention, SystemClock};
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection as _, Sqlite, SqlitePool, Transaction};
 
-use self::error::{classify, is_busy};
+use self::error::classify;
 use self::session::Connection;
 
 /// The call that makes the tables, as errors name it.
@@ -93,9 +93,7 @@ impl SqliteStore {
     ///
     /// [`Unavailable`](outbox_core::ErrorKind::Unavailable) where the file can't be opened.
     pub async fn connect(path: impl AsRef<Path>) -> Result<Self, Error> {
-        write_ahead(&base_options(path.as_ref()))
-            .await
-            .map_err(|error| classify("connect", error))?;
+        write_ahead(&base_options(path.as_ref())).await?;
         let pool = SqlitePoolOptions::new()
             .max_connections(4)
             .connect_with(Self::options(path))
@@ -186,17 +184,20 @@ fn base_options(path: &Path) -> SqliteConnectOptions {
 }
 
 /// Gives the file a write-ahead log, also where others are about to do the same.
-async fn write_ahead(options: &SqliteConnectOptions) -> Result<(), sqlx::Error> {
-    let mut conn = options.connect().await?;
+async fn write_ahead(options: &SqliteConnectOptions) -> Result<(), Error> {
+    let failed = |error| classify("connect", error);
+    let mut conn = options.connect().await.map_err(failed)?;
     let mut tries = 1;
     while let Err(error) = sqlx::raw_sql(WRITE_AHEAD).execute(&mut conn).await {
-        if !is_busy(&error) || tries == WRITE_AHEAD_TRIES {
+        let error = failed(error);
+        if error.kind() != ErrorKind::Conflict || tries == WRITE_AHEAD_TRIES {
             return Err(error);
         }
         tries += 1;
-        sqlx::raw_sql(AWAIT_WRITER).execute(&mut conn).await?;
+        let turn = sqlx::raw_sql(AWAIT_WRITER).execute(&mut conn).await;
+        turn.map_err(failed)?;
     }
-    conn.close().await
+    conn.close().await.map_err(failed)
 }
 
 impl fmt::Debug for SqliteStore {
