@@ -118,10 +118,17 @@ impl ClaimDriver for Table {
                 ("due window", seqs, Some(note))
             }
             Step::Parked { .. } => ("parked", Vec::new(), None),
-            Step::Keyed { rows, .. } if self.runs > 0 => {
+            Step::Front { rows, .. } => {
                 let most = i64::try_from(rows).unwrap().min(self.runs);
                 self.runs -= most;
-                ("keyed", (0..most).collect(), None)
+                // All stripes were looked at; where keys wait, all are jammed.
+                let jammed = if self.walks.is_empty() {
+                    0
+                } else {
+                    0xffff_ffff_0000
+                };
+                let note = EventRow::unreadable(0xffff | jammed);
+                ("front", (0..most).collect(), Some(note))
             }
             Step::Keyed { .. } => {
                 let to = self.walks.first().copied();

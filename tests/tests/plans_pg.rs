@@ -135,7 +135,7 @@ async fn claims_beside_a_million_rows_touch_few_and_find_them_by_index() {
             }
         }
     }
-    for shape in ["fresh", "due", "keyed", "parked"] {
+    for shape in ["fresh", "due", "front", "parked"] {
         let index = format!("outbox_events_{shape}");
         assert!(indexes.contains(&index), "nothing went by {index}");
     }

@@ -175,7 +175,7 @@ mod claims {
         let mut tx = store.pool().begin().await.expect("begun");
         let rows = sqlx::query(
             "SELECT FROM outbox_claim_keyed_v1(gen_random_uuid(), '1 min', 100, 1000000, true,
-                 '', -9223372036854775808, NULL, NULL, NULL, $1) WHERE shape >= 0",
+                 '', -9223372036854775808, NULL, NULL, NULL, $1, -8, 7) WHERE shape >= 0",
         )
         .bind(careful)
         .fetch_all(&mut *tx)

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
+use super::front::{Look, Turn};
 use super::taken::Seen;
+use super::walk::Stripes;
 use super::{Notes, Scan, ScanState, Shape, Shapes, Shares, Start, Step, Taken};
 use crate::{Claim, ClaimRequest, DestinationFilter, Error};
 
@@ -314,38 +316,105 @@ impl<D: ClaimDriver> Run<'_, D> {
     }
 
     async fn keyed(&mut self, rows: usize) -> Result<usize, Error> {
+        let (careful, mut turns) = {
+            let mut state = lock(self.state);
+            let careful = std::mem::replace(&mut state.keyed_careful, true);
+            (careful, state.fronts.turns((self.clock)()))
+        };
+        let mut got = 0;
+        while 2 * got < rows
+            && let Some(turn) = turns.pop_front()
+        {
+            let left = rows - got;
+            got += match turn {
+                Turn::Front { stripes, together } => {
+                    let (got, next) = self.front(left, stripes, together, careful).await?;
+                    turns.extend(next);
+                    got
+                }
+                Turn::Walk(stripes) => {
+                    let walked = self.walk(left, stripes, careful).await?;
+                    if walked > 0 {
+                        // Of each claim is known where one walk began.
+                        turns.clear();
+                    }
+                    walked
+                }
+            };
+        }
+        if got > 0 {
+            let mut state = lock(self.state);
+            (state.keyed_first, state.keyed_careful) = (false, false);
+        }
+        Ok(got)
+    }
+
+    /// Claims at the fronts of stripes. Also returns what is to be done where they gave nothing.
+    async fn front(
+        &mut self,
+        rows: usize,
+        stripes: Vec<i64>,
+        together: bool,
+        careful: bool,
+    ) -> Result<(usize, Vec<Turn>), Error> {
         let begun = (self.clock)();
+        let step = Step::Front {
+            rows,
+            stripes,
+            together,
+            careful,
+        };
+        let taken = self.take(&step).await?;
+        let now = (self.clock)();
+        self.looked_at_keys(&taken);
+        if let Step::Front { stripes, .. } = step {
+            let mut state = lock(self.state);
+            let look = Look {
+                note: taken.front,
+                together,
+                full: taken.rows() >= rows,
+                crowded: self.is_crowded(&taken),
+                took: now.saturating_duration_since(begun),
+            };
+            state.fronts.looked(&stripes, look, &taken.events, now);
+        }
+        let next = taken.front.next(together);
+        Ok((self.keep(taken), next))
+    }
+
+    /// Claims by a walk through keys.
+    async fn walk(&mut self, rows: usize, stripes: Stripes, careful: bool) -> Result<usize, Error> {
+        let begun = (self.clock)();
+        let mut careful = careful;
         let mut after = {
             let mut state = lock(self.state);
-            let after = state.keyed_after.clone();
+            let after = state.walk(stripes).after.clone();
             state.walks(self.request.token, &after);
             after
         };
         loop {
             let step = Step::Keyed {
                 rows,
-                after: after.clone(),
-                careful: lock(self.state).keyed_careful,
+                after,
+                stripes: (stripes.0, stripes.1),
+                careful,
             };
             let mut taken = self.take(&step).await?;
             let mut unfinished = taken.unfinished;
-            // Not worth another look at once: what others have guarded, they claim.
-            self.unfinished |= taken.refused;
-            if let Some(next) = taken.next_key.take() {
-                let mut state = lock(self.state);
-                state.keyed_after.clone_from(&next);
-                if taken.rows() > 0 || !unfinished {
-                    state.walked_enough();
-                } else if state.walked(&after, &next) {
-                    unfinished = false;
-                }
-                after = next;
-            }
-            let crowded = taken.rows() == 0 && self.bytes < self.request.bytes;
+            self.looked_at_keys(&taken);
             {
                 let mut state = lock(self.state);
-                state.keyed_first = crowded;
-                state.keyed_careful = taken.rows() == 0 && !crowded;
+                careful = state.keyed_careful;
+                let walk = state.walk(stripes);
+                if let Some(next) = taken.next_key.take() {
+                    if taken.rows() > 0 || !unfinished {
+                        walk.found(next);
+                    } else if walk.found_none(next) {
+                        unfinished = false;
+                    }
+                }
+                after = walk.after.clone();
+                state.fronts.walked(stripes, taken.rows() >= rows);
             }
             let got = self.keep(taken);
             let late = (self.clock)().saturating_duration_since(begun) > KEYED_WALK;
@@ -354,6 +423,21 @@ impl<D: ClaimDriver> Run<'_, D> {
                 return Ok(got);
             }
         }
+    }
+
+    /// Notes what a look at keyed rows means for the next one.
+    fn looked_at_keys(&mut self, taken: &Taken) {
+        // Not worth another look at once: what others have guarded, they claim.
+        self.unfinished |= taken.refused;
+        let crowded = self.is_crowded(taken);
+        let mut state = lock(self.state);
+        state.keyed_first = crowded;
+        state.keyed_careful &= taken.rows() == 0 && !crowded;
+    }
+
+    /// Whether a statement's rows may have found no room beside those of others.
+    fn is_crowded(&self, taken: &Taken) -> bool {
+        taken.rows() == 0 && self.bytes < self.request.bytes
     }
 
     async fn take(&mut self, step: &Step) -> Result<Taken, Error> {

@@ -11,6 +11,7 @@ mod claiming;
 mod destinations;
 mod enqueuing;
 mod failure;
+mod front;
 mod idempotency;
 mod json;
 mod listening;
@@ -33,6 +34,7 @@ mod shares;
 pub mod sqlite;
 mod stats;
 mod taken;
+mod walk;
 mod window;
 
 use std::sync::Arc;

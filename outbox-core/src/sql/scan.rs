@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use super::front::Fronts;
+use super::walk::{Stripes, Walk};
 use super::window::Window;
 use super::{Mark, Shape, Shapes, Shares, Start};
 use crate::LeaseToken;
@@ -33,8 +35,6 @@ pub struct ScanState {
     pub held: bool,
     /// The destination after which parked rows are looked for.
     pub parked_after: String,
-    /// The destination and the hash of the key after which keyed rows are looked for.
-    pub keyed_after: (String, i64),
     /// The last window of fresh rows met many to park, or none was looked through since a destination was
     /// held.
     parking: bool,
@@ -42,6 +42,10 @@ pub struct ScanState {
     pub(super) keyed_first: bool,
     /// The last look at keyed rows brought nothing.
     pub(super) keyed_careful: bool,
+    /// What is known of the fronts of keyed rows.
+    pub(super) fronts: Fronts,
+    /// Walks through keys, one for each range of stripes.
+    walks: Vec<(Stripes, Walk)>,
     windows: [Window; 2],
     shapes: Shapes,
     known: Option<Instant>,
@@ -55,11 +59,8 @@ pub struct ScanState {
     idle: bool,
     /// The last claim brought all that it asked for.
     full: bool,
-    /// Where the walk through keys began that goes on from claim to claim while they find no run, and
-    /// whether it has come to the end of the keys since.
-    round: Option<((String, i64), bool)>,
     /// Where the last claims began to walk through keys, by their tokens.
-    walks: VecDeque<(LeaseToken, (String, i64))>,
+    begun: VecDeque<(LeaseToken, (String, i64))>,
 }
 
 impl Default for ScanState {
@@ -70,9 +71,10 @@ impl Default for ScanState {
             parking: true,
             keyed_first: false,
             keyed_careful: false,
+            fronts: Fronts::default(),
+            walks: Vec::new(),
             windows: [Window::default(); 2],
             parked_after: String::new(),
-            keyed_after: (String::new(), i64::MIN),
             shapes: Shapes::ALL,
             known: None,
             resting: [None; 4],
@@ -81,8 +83,7 @@ impl Default for ScanState {
             turn: 0,
             idle: false,
             full: false,
-            round: None,
-            walks: VecDeque::new(),
+            begun: VecDeque::new(),
         }
     }
 }
@@ -221,47 +222,38 @@ impl ScanState {
         self.resting = [None; 4];
     }
 
+    /// The walk through these stripes.
+    pub(super) fn walk(&mut self, stripes: Stripes) -> &mut Walk {
+        let known = self.walks.iter().position(|walk| walk.0 == stripes);
+        let at = known.unwrap_or_else(|| {
+            self.walks.push((stripes, Walk::through(stripes)));
+            self.walks.len() - 1
+        });
+        &mut self.walks[at].1
+    }
+
     /// Notes after which destination and hash of a key a claim looks for keyed rows first.
     pub(super) fn walks(&mut self, token: LeaseToken, after: &(String, i64)) {
-        if self.walks.len() == WALKS {
-            self.walks.pop_front();
+        if self.begun.len() == WALKS {
+            self.begun.pop_front();
         }
-        self.walks.push_back((token, after.clone()));
-    }
-
-    /// Notes a walk through keys, from the one after `from` to `to`, that found no run and did not come
-    /// round. Whether those before it, all in all, did.
-    pub(super) fn walked(&mut self, from: &(String, i64), to: &(String, i64)) -> bool {
-        /// The order of keys in a walk.
-        const fn place(key: &(String, i64)) -> (i64, &String, i64) {
-            (key.1 >> 60, &key.0, key.1)
-        }
-        let (begun, mut passed_end) = self.round.take().unwrap_or_else(|| (from.clone(), false));
-        passed_end |= place(to) < place(from);
-        let is_round = passed_end && place(to) >= place(&begun);
-        self.round = (!is_round).then_some((begun, passed_end));
-        is_round
-    }
-
-    /// Notes that a walk through keys found a run, or came round by itself.
-    pub(super) fn walked_enough(&mut self) {
-        self.round = None;
+        self.begun.push_back((token, after.clone()));
     }
 
     /// The destination and hash of the key after which the claim with this token looked for keyed rows:
     /// those before the first key where that is not known.
     #[must_use]
     pub fn walk_of(&self, token: LeaseToken) -> (String, i64) {
-        let walk = self.walks.iter().rev().find(|walk| walk.0 == token);
+        let walk = self.begun.iter().rev().find(|walk| walk.0 == token);
         walk.map_or((String::new(), i64::MIN), |walk| walk.1.clone())
     }
 
     /// Forgets everything: after any error. Where claims began is known on, since their answers may be
     /// what was lost.
     pub fn reset(&mut self) {
-        let (turn, walks) = (self.turn, std::mem::take(&mut self.walks));
+        let (turn, begun) = (self.turn, std::mem::take(&mut self.begun));
         *self = Self::default();
-        (self.turn, self.walks) = (turn, walks);
+        (self.turn, self.begun) = (turn, begun);
     }
 }
 

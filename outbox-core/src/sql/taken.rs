@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use super::front::FrontNote;
 use super::{EventRow, Notes, micros};
 use crate::{ClaimRequest, Claimed, DestinationFilter, Lease, LeaseToken, Undecodable};
 
@@ -41,12 +42,25 @@ pub enum Step {
         /// The destination.
         after: String,
     },
+    /// Keyed rows at the front of stripes.
+    Front {
+        /// The most rows.
+        rows: usize,
+        /// The stripes, the first one first.
+        stripes: Vec<i64>,
+        /// Whether it asks all of them at once.
+        together: bool,
+        /// Whether it looks before it locks: after a claim that found nothing.
+        careful: bool,
+    },
     /// Runs of keys after this one.
     Keyed {
         /// The most rows.
         rows: usize,
         /// The destination and the key's hash.
         after: (String, i64),
+        /// The first and the last stripe of the keys.
+        stripes: (i64, i64),
         /// Whether it looks before it locks: after a claim that found nothing.
         careful: bool,
     },
@@ -65,7 +79,7 @@ pub fn filters(request: &ClaimRequest) -> [Option<&[String]>; 3] {
 
 impl Step {
     const fn is_keyed(&self) -> bool {
-        matches!(self, Self::Keyed { .. })
+        matches!(self, Self::Keyed { .. } | Self::Front { .. })
     }
 }
 
@@ -79,6 +93,7 @@ pub struct Taken {
     pub(super) notes: Option<Notes>,
     pub(super) seen: Option<Seen>,
     pub(super) next_key: Option<(String, i64)>,
+    pub(super) front: FrontNote,
     /// The destination at which a walk through parked ones stopped.
     pub(super) next_parked: Option<String>,
     pub(super) unfinished: bool,
@@ -144,6 +159,9 @@ impl Taken {
         let count = |value: i32| usize::try_from(value).unwrap_or(0);
         if matches!(step, Step::Parked { .. }) {
             self.next_parked = Some(row.destination);
+        } else if matches!(step, Step::Front { .. }) {
+            self.front = FrontNote::new(row.seq);
+            self.refused = row.attempts & 2 > 0;
         } else if step.is_keyed() {
             self.next_key = Some((row.destination, row.seq));
             self.unfinished = row.attempts & 1 > 0;

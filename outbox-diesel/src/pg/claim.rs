@@ -84,6 +84,10 @@ impl ClaimDriver for Driver {
             }
             Step::DueWindow { .. } => {}
             Step::Parked { after, .. } => values.push(Value::Text(Some(after))),
+            Step::Front { rows, .. } => {
+                let rows = i32::try_from(*rows).unwrap_or(i32::MAX);
+                values.push(Value::Integer(Some(rows)));
+            }
             Step::Keyed { rows, after, .. } => {
                 let rows = i32::try_from(*rows).unwrap_or(i32::MAX);
                 values.push(Value::Integer(Some(rows)));
@@ -104,7 +108,22 @@ impl ClaimDriver for Driver {
                 values.push(Value::BigInt(Some(*rows)));
                 values.push(Value::BigInt(Some(*window)));
             }
-            Step::Keyed { careful, .. } => values.push(Value::Bool(*careful)),
+            Step::Front {
+                stripes,
+                together,
+                careful,
+                ..
+            } => {
+                values.push(Value::BigInts(Some(stripes)));
+                values.extend([Value::Bool(*together), Value::Bool(*careful)]);
+            }
+            Step::Keyed {
+                stripes, careful, ..
+            } => {
+                values.push(Value::Bool(*careful));
+                values.push(Value::BigInt(Some(stripes.0)));
+                values.push(Value::BigInt(Some(stripes.1)));
+            }
         }
         let text = self.sql.claim.of(step);
         let found: Vec<Found> = rows(&mut self.conn, "claim", text, values).await?;

@@ -92,14 +92,26 @@ impl ClaimDriver for Driver {
             }
             Step::DueWindow { window, rows } => filtered(start, request).bind(rows).bind(window),
             Step::Parked { rows, after } => filtered(start.bind(after), request).bind(rows),
+            Step::Front {
+                rows,
+                stripes,
+                together,
+                careful,
+            } => {
+                let rows = i32::try_from(*rows).unwrap_or(i32::MAX);
+                let start = filtered(start.bind(rows), request);
+                start.bind(&stripes[..]).bind(together).bind(careful)
+            }
             Step::Keyed {
                 rows,
                 after,
+                stripes,
                 careful,
             } => {
                 let rows = i32::try_from(*rows).unwrap_or(i32::MAX);
                 let start = start.bind(rows).bind(&after.0).bind(after.1);
-                filtered(start, request).bind(careful)
+                let start = filtered(start, request).bind(careful);
+                start.bind(stripes.0).bind(stripes.1)
             }
         };
         let rows = self

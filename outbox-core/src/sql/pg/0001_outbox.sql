@@ -45,6 +45,7 @@ CREATE INDEX {~events_fresh} ON {events} (seq) WHERE shape = 0;
 CREATE INDEX {~events_due} ON {events} (available_at, seq) WHERE shape = 1;
 CREATE INDEX {~events_keyed} ON {events} ((khash >> 60), destination, khash, seq)
     WHERE key IS NOT NULL;
+CREATE INDEX {~events_front} ON {events} (((khash >> 60)::smallint), seq) WHERE key IS NOT NULL;
 CREATE INDEX {~events_parked} ON {events} (destination, seq) WHERE shape = 3;
 CREATE INDEX {~events_later} ON {events} (available_at, seq) WHERE shape = 4;
 
@@ -140,14 +141,15 @@ CREATE TABLE {blocked} (
     CONSTRAINT {~blocked_pk} PRIMARY KEY (destination, key)
 );
 
--- Keys with many events: only rows with first_seq <= seq <= last_seq can be under a lease. A key of
--- which a claim saw all events has no row here; those without a destination tell up to where leases of
--- such keys can be, for each stripe.
+-- Keys with many events: only rows with first_seq <= seq <= last_seq can be under a lease, as long as
+-- there are not more than so many claims at the front of its stripe. A key of which a claim saw all events
+-- has no row here, nor has one of a stripe that claims found empty. Two rows without a destination for each stripe tell how far claims came.
 CREATE TABLE {runs} (
     destination text COLLATE "C" NOT NULL,
     khash bigint NOT NULL,
     first_seq bigint NOT NULL,
     last_seq bigint NOT NULL,
+    fronts bigint NOT NULL DEFAULT 0,
     CONSTRAINT {~runs_pk} PRIMARY KEY (destination, khash)
 ) WITH (
     fillfactor = 50,
@@ -156,3 +158,4 @@ CREATE TABLE {runs} (
     autovacuum_vacuum_threshold = 2000,
     autovacuum_vacuum_cost_delay = 1
 );
+CREATE INDEX {~runs_stripe} ON {runs} ((khash >> 60)) WHERE destination <> '';

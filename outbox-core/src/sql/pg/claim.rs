@@ -35,8 +35,12 @@ pub struct ClaimSql {
     /// key to start after, `$8` to `$10` the filters, `$11` whether it looks before it locks. The last
     /// column is 1 where a dead event blocks its key. The note: `destination` and `seq` are `$6` and `$7`
     /// of the next claim, which should follow at once where `attempts` is odd; 2 is added where other
-    /// claims kept this one off keys.
+    /// claims kept this one off keys. `$12` and `$13` are the first and the last stripe.
     keyed: Sql,
+    /// Keyed rows at the front of stripes. `$1` to `$5` as `keyed`, `$6` to `$8` the filters, `$9` the stripes,
+    /// `$10` whether it asks all of them at once, `$11` as of `keyed`, as is the last column. The note: `seq`
+    /// is for [`FrontNote`](crate::sql::front::FrontNote), `attempts` as that of `keyed`.
+    front: Sql,
     /// No claim: [`Notes`](crate::sql::Notes), then the last `seq` that was given out.
     pub look: Sql,
 }
@@ -63,6 +67,7 @@ impl ClaimSql {
                 "SELECT * FROM {claim_parked_v1}($1, $2, $3, $4, $5, $6, $7, $8, $9)",
             ),
             keyed: sql(names, KEYED),
+            front: sql(names, FRONT),
             look: sql(names, LOOK),
         }
     }
@@ -76,6 +81,7 @@ impl ClaimSql {
             Step::FreshWindow { .. } => &self.fresh_window,
             Step::DueWindow { .. } => &self.due_window,
             Step::Parked { .. } => &self.parked,
+            Step::Front { .. } => &self.front,
             Step::Keyed { .. } => &self.keyed,
         }
     }
@@ -244,13 +250,29 @@ SELECT 0, '00000000-0000-0000-0000-000000000000'::uuid, '',
 WHERE NOT EXISTS (SELECT FROM picked) AND EXISTS (SELECT FROM dests WHERE step = 500)"
 );
 
-const KEYED: &str = concat!(
-    "SELECT ",
-    event_columns!(),
-    ", lease_until,
+/// Keyed rows from a function, and whether a dead event blocks its key.
+macro_rules! keyed {
+    ($call:literal) => {
+        concat!(
+            "SELECT ",
+            event_columns!(),
+            ", lease_until,
     (destination = ANY (ARRAY(
         SELECT destination FROM {destinations} WHERE dead_head = 'block')))::integer::bigint
-FROM {claim_keyed_v1}($1, $2::bigint * interval '1 microsecond', $5, $3, $4, $6, $7, $8, $9, $10, $11)"
+FROM ",
+            $call
+        )
+    };
+}
+
+const KEYED: &str = keyed!(
+    "{claim_keyed_v1}(
+    $1, $2::bigint * interval '1 microsecond', $5, $3, $4, $6, $7, $8, $9, $10, $11, $12, $13)"
+);
+
+const FRONT: &str = keyed!(
+    "{claim_front_v1}(
+    $1, $2::bigint * interval '1 microsecond', $5, $3, $4, $6, $7, $8, $9, $10, $11)"
 );
 
 const LOOK: &str = "SELECT (SELECT notes FROM {notes_v1}()), (SELECT last_value FROM {events_seq})";

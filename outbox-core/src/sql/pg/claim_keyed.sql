@@ -1,4 +1,5 @@
--- Claims runs of keys, from the key after (p_destination, p_khash) on and round once.
+-- Claims runs of keys of the stripes p_lo to p_hi, from the key after (p_destination, p_khash) on and round
+-- once.
 --
 -- A lane is what has one destination and one hash of the key. Lanes lie in 16 stripes, by the top
 -- bits of the hash, and the index has them by stripe, destination and hash. A pass takes the guards
@@ -8,7 +9,9 @@
 -- A run begins only where no row of the lane is under a lease. Of a lane that was seen to its end,
 -- this is plain. Of a longer one, {runs} tells where its leases can be. Where it has no row for the
 -- lane, these are from claims that saw the lane to its end, and {runs} tells for each stripe up to which
--- seq such claims came (there, the destination is empty and the hash is the stripe's number).
+-- seq such claims came (there, the destination is empty and the hash is the stripe's number; first_seq is
+-- how far all claims of the stripe came). {claim_front_v1} writes no such rows, but counts its claims:
+-- where there was one since a lane's row was written, leases can also be wherever claims of that kind came.
 --
 -- A careful claim looks before it takes a guard, so that a relay for which there is nothing disturbs no
 -- other. It is for relays whose last claim found nothing: what it finds, it reads twice.
@@ -23,7 +26,7 @@
 CREATE FUNCTION {claim_keyed_v1}(
     p_token uuid, p_lease interval, p_rows integer, p_bytes bigint, p_first boolean,
     p_destination text, p_khash bigint,
-    p_types text[], p_only text[], p_except text[], p_careful boolean)
+    p_types text[], p_only text[], p_except text[], p_careful boolean, p_lo bigint, p_hi bigint)
 RETURNS SETOF {events}
 LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_generic_plan
@@ -52,8 +55,8 @@ DECLARE
     v_round boolean := false;
     v_ends boolean;
     -- Whether this is the last round, and where that ends.
-    v_wrapped boolean := p_khash = -9223372036854775808 AND p_destination = '';
-    v_end bigint := CASE WHEN v_wrapped THEN 7 ELSE p_khash >> 60 END;
+    v_wrapped boolean := p_khash = p_lo << 60 AND p_destination = '';
+    v_end bigint := CASE WHEN v_wrapped THEN p_hi ELSE p_khash >> 60 END;
     -- The guarded stripes, and how many the next pass guards.
     v_lo bigint;
     v_hi bigint;
@@ -85,11 +88,20 @@ DECLARE
     v_to bigint;
     v_size bigint;
     v_over bigint;
-    -- The stripe whose mark is known, and that: up to where rows of lanes without a record were claimed;
+    -- The stripe whose marks are known, and its own: up to where rows of lanes without a record were claimed;
     -- up to where this pass claims such rows.
     v_marked bigint;
     v_mark bigint;
     v_top bigint;
+    -- How far this claim came in each stripe, with rows of lanes without a record, and with all.
+    v_tops bigint[] := array_fill(NULL::bigint, ARRAY[16]);
+    v_fars bigint[];
+    v_at integer;
+    -- How many claims of the stripe there were at its front, and how far these came; whether a lane's
+    -- record is younger.
+    v_fronts bigint;
+    v_front bigint;
+    v_trusted boolean;
     v_due boolean;
     v_seqs bigint[];
     v_run tid[];
@@ -100,10 +112,9 @@ DECLARE
     v_long_first bigint[] := '{}';
     v_long_last bigint[] := '{}';
     v_long_more boolean[] := '{}';
+    v_long_fronts bigint[] := '{}';
     v_short_d text[] := '{}';
     v_short_k bigint[] := '{}';
-    -- How many of the long ones are from earlier passes.
-    v_longs integer;
     v_lane record;
     v_note {events};
 BEGIN
@@ -127,11 +138,66 @@ BEGIN
             FROM {events} e
             WHERE e.key IS NOT NULL
               AND (e.khash >> 60, e.destination, e.khash) > (v_k >> 60, v_d, v_k)
+              AND e.khash >> 60 <= p_hi
             ORDER BY e.khash >> 60, e.destination, e.khash, e.seq
             LIMIT 1;
         END IF;
         v_ends := v_ends OR v_wrapped AND (v_lo IS NULL OR v_lo > v_end);
         IF v_ends OR v_lo IS NULL THEN
+            -- Few lanes: longer runs of the long ones. Nothing behind what was seen is under a lease.
+            IF v_ends AND v_rows > 0 AND v_bytes > 0 THEN
+                FOR i IN 1 .. cardinality(v_long_d) LOOP
+                    CONTINUE WHEN NOT v_long_more[i];
+                    v_more := (v_rows - 1) / (cardinality(v_long_d) - i + 1) + 1;
+                    SELECT array_agg(tid), array_agg(seq), sum(size), (array_agg(size))[v_more + 1],
+                        count(*), bool_and(due)
+                    INTO v_run, v_seqs, v_size, v_over, v_count, v_due
+                    FROM (
+                        SELECT e.ctid AS tid, e.seq, octet_length(e.payload) AS size,
+                            e.available_at <= now() AND e.lease_token IS NULL
+                            AND (e.xmax = '0' OR e.xmax = e.xmin)
+                            AND (p_types IS NULL OR e.event_type = ANY (p_types)) AS due
+                        FROM {events} e
+                        WHERE e.key IS NOT NULL AND e.khash >> 60 = v_long_k[i] >> 60
+                          AND e.destination = v_long_d[i] AND e.khash = v_long_k[i]
+                          AND e.seq > v_long_last[i]
+                        ORDER BY e.khash >> 60, e.destination, e.khash, e.seq
+                        LIMIT v_more + 1
+                    ) x;
+                    v_run := v_run[1:v_more];
+                    v_size := v_size - COALESCE(v_over, 0);
+                    v_last := v_seqs[least(v_count, v_more)];
+                    IF NOT v_due OR v_size > v_bytes THEN
+                        -- Up to the first that can't be taken.
+                        SELECT array_agg(tid ORDER BY seq), sum(size), max(seq)
+                        INTO v_run, v_size, v_last
+                        FROM (
+                            SELECT e.ctid AS tid, e.seq, octet_length(e.payload) AS size,
+                                sum(octet_length(e.payload)) OVER w AS total,
+                                bool_and(e.available_at <= now() AND e.lease_token IS NULL
+                                    AND (e.xmax = '0' OR e.xmax = e.xmin)
+                                    AND (p_types IS NULL OR e.event_type = ANY (p_types))) OVER w AS due
+                            FROM unnest(v_run) AS u(tid)
+                            JOIN {events} e ON e.ctid = u.tid
+                            WINDOW w AS (ORDER BY e.seq ROWS UNBOUNDED PRECEDING)
+                        ) s
+                        WHERE due AND total <= v_bytes;
+                    END IF;
+                    IF v_run IS NOT NULL THEN
+                        v_tids := v_tids || v_run;
+                        v_rows := v_rows - cardinality(v_run);
+                        v_bytes := v_bytes - v_size;
+                        v_long_last[i] := v_last;
+                    END IF;
+                    IF v_count <= v_more THEN
+                        v_at := (v_long_k[i] >> 60) + 9;
+                        v_tops[v_at] := greatest(v_tops[v_at], v_long_last[i], v_seqs[v_count]);
+                        v_short_d := v_short_d || v_long_d[i];
+                        v_short_k := v_short_k || v_long_k[i];
+                    END IF;
+                    EXIT WHEN v_rows <= 0 OR v_bytes <= 0;
+                END LOOP;
+            END IF;
             -- At the end, and before the walk goes round: what it took must be seen to be taken.
             IF cardinality(v_tids) > 0 THEN
                 RETURN QUERY
@@ -146,29 +212,43 @@ BEGIN
                 END IF;
             END IF;
             IF cardinality(v_long_d) > 0 THEN
-                INSERT INTO {runs} (destination, khash, first_seq, last_seq)
-                SELECT * FROM unnest(v_long_d, v_long_k, v_long_first, v_long_last)
+                INSERT INTO {runs} (destination, khash, first_seq, last_seq, fronts)
+                SELECT * FROM unnest(v_long_d, v_long_k, v_long_first, v_long_last, v_long_fronts)
                 ON CONFLICT (destination, khash) DO UPDATE
-                SET first_seq = EXCLUDED.first_seq, last_seq = EXCLUDED.last_seq;
+                SET first_seq = EXCLUDED.first_seq, last_seq = EXCLUDED.last_seq,
+                    fronts = EXCLUDED.fronts;
             END IF;
             IF cardinality(v_short_d) > 0 THEN
                 DELETE FROM {runs} m
                 USING unnest(v_short_d, v_short_k) AS s(destination, khash)
                 WHERE m.destination = s.destination AND m.khash = s.khash;
             END IF;
+            v_fars := v_tops;
+            FOR i IN 1 .. cardinality(v_long_k) LOOP
+                v_at := (v_long_k[i] >> 60) + 9;
+                v_fars[v_at] := greatest(v_fars[v_at], v_long_last[i]);
+            END LOOP;
+            -- A little more, so that it has not to be written each time.
+            INSERT INTO {runs} AS m (destination, khash, first_seq, last_seq)
+            SELECT '', u.at - 9, least(u.far, 9223372036854774807) + 1000,
+                CASE WHEN u.top IS NULL THEN -9223372036854775808
+                    ELSE least(u.top, 9223372036854774807) + 1000 END
+            FROM unnest(v_tops, v_fars) WITH ORDINALITY AS u(top, far, at)
+            LEFT JOIN {runs} r ON r.destination = '' AND r.khash = u.at - 9
+            WHERE u.far IS NOT NULL
+              AND (r.khash IS NULL OR r.first_seq < u.far OR r.last_seq < u.top)
+            ON CONFLICT (destination, khash) DO UPDATE
+            SET first_seq = greatest(m.first_seq, EXCLUDED.first_seq),
+                last_seq = greatest(m.last_seq, EXCLUDED.last_seq);
+            v_marked := NULL;
             EXIT WHEN v_ends;
             v_tids := '{}';
-            v_long_d := '{}';
-            v_long_k := '{}';
-            v_long_first := '{}';
-            v_long_last := '{}';
-            v_long_more := '{}';
             v_short_d := '{}';
             v_short_k := '{}';
             v_wrapped := true;
             v_round := false;
             v_d := '';
-            v_k := -9223372036854775808;
+            v_k := p_lo << 60;
             CONTINUE;
         END IF;
         IF v_lo > v_k >> 60 THEN
@@ -176,8 +256,8 @@ BEGIN
             v_k := v_lo << 60;
         END IF;
         v_guarded := NOT p_careful;
-        v_hi := CASE WHEN v_guarded THEN v_lo - 1 ELSE least(v_lo + v_stripes - 1, 7) END;
-        WHILE v_guarded AND v_hi < 7 AND v_hi < v_lo + v_stripes - 1
+        v_hi := CASE WHEN v_guarded THEN v_lo - 1 ELSE least(v_lo + v_stripes - 1, p_hi) END;
+        WHILE v_guarded AND v_hi < p_hi AND v_hi < v_lo + v_stripes - 1
               AND pg_try_advisory_xact_lock(v_class, (v_hi + 1)::integer) LOOP
             v_hi := v_hi + 1;
         END LOOP;
@@ -185,7 +265,6 @@ BEGIN
         v_stripes := least(v_stripes * 4, 16);
 
         v_top := NULL;
-        v_longs := cardinality(v_long_d);
 
         v_full := v_hi >= v_lo;
         WHILE v_full AND v_rows > 0 AND v_bytes > 0 AND v_budget > 0 LOOP
@@ -195,7 +274,7 @@ BEGIN
             v_full := false;
             v_before := v_rows;
             FOR v_lane IN
-                SELECT x.*, m.first_seq, m.last_seq,
+                SELECT x.*, m.first_seq, m.last_seq, m.fronts,
                     x.state = 0 AND x.n <= v_share AND m.last_seq IS NULL AS plain
                 FROM (
                     SELECT stripe, destination, khash, count(*)::integer AS n, array_agg(tid) AS tids, array_agg(seq) AS seqs,
@@ -224,7 +303,7 @@ BEGIN
                     GROUP BY stripe, destination, khash
                 ) x
                 LEFT JOIN LATERAL (
-                    SELECT first_seq, last_seq FROM {runs} r
+                    SELECT first_seq, last_seq, fronts FROM {runs} r
                     WHERE r.destination = x.destination AND r.khash = x.khash LIMIT 1) m ON true
                 ORDER BY x.stripe, x.destination, x.khash
             LOOP
@@ -287,17 +366,24 @@ BEGIN
                     FROM {events} e
                     WHERE e.seq = ANY (v_lane.seqs) AND e.lease_token IS NOT NULL;
                 END IF;
-                IF NOT v_end_seen AND v_lane.last_seq IS NULL AND v_marked IS DISTINCT FROM v_k >> 60 THEN
+                IF NOT v_whole AND v_marked IS DISTINCT FROM v_k >> 60 THEN
                     v_marked := v_k >> 60;
-                    SELECT last_seq INTO v_mark
-                    FROM {runs} WHERE destination = '' AND khash = v_marked;
+                    SELECT max(last_seq) FILTER (WHERE khash = v_marked),
+                        max(last_seq) FILTER (WHERE khash > 7),
+                        COALESCE(max(first_seq) FILTER (WHERE khash > 7), 0)
+                    INTO v_mark, v_front, v_fronts
+                    FROM {runs}
+                    WHERE destination = '' AND khash IN (v_marked, 16 + v_marked);
                 END IF;
-                v_to := COALESCE(v_lane.last_seq, v_mark);
+                v_trusted := v_lane.fronts = v_fronts;
+                v_to := CASE WHEN v_trusted THEN v_lane.last_seq
+                    ELSE greatest(COALESCE(v_lane.last_seq, v_mark), v_front) END;
                 IF NOT v_end_seen AND v_lane.seqs[v_n] < v_to THEN
-                    v_from := greatest(v_lane.seqs[v_n] + 1, v_lane.first_seq);
+                    v_from := greatest(v_lane.seqs[v_n] + 1,
+                        CASE WHEN v_trusted THEN v_lane.first_seq END);
                     v_lease := NULL;
                     v_count := 0;
-                    IF v_lane.first_seq IS NOT NULL THEN
+                    IF v_trusted THEN
                         SELECT e.seq INTO v_lease
                         FROM {events} e
                         WHERE e.key IS NOT NULL AND e.khash >> 60 = v_k >> 60
@@ -341,11 +427,12 @@ BEGIN
                     -- The next claim goes on from here.
                     v_unfinished := v_unfinished OR v_lease IS NULL;
                     v_from := COALESCE(v_lease, v_last + 1);
-                    IF v_lane.first_seq IS DISTINCT FROM v_from THEN
-                        INSERT INTO {runs} (destination, khash, first_seq, last_seq)
-                        VALUES (v_d, v_k, v_from, v_to)
+                    IF v_lane.first_seq IS DISTINCT FROM v_from OR NOT v_trusted THEN
+                        INSERT INTO {runs} (destination, khash, first_seq, last_seq, fronts)
+                        VALUES (v_d, v_k, v_from, v_to, v_fronts)
                         ON CONFLICT (destination, khash) DO UPDATE
-                        SET first_seq = EXCLUDED.first_seq, last_seq = EXCLUDED.last_seq;
+                        SET first_seq = EXCLUDED.first_seq, last_seq = EXCLUDED.last_seq,
+                            fronts = EXCLUDED.fronts;
                     END IF;
                     CONTINUE;
                 END IF;
@@ -403,6 +490,7 @@ BEGIN
                     v_long_first := v_long_first || v_lane.seqs[1];
                     v_long_last := v_long_last || greatest(v_last, v_stale);
                     v_long_more := v_long_more || (v_stale IS NULL);
+                    v_long_fronts := v_long_fronts || v_fronts;
                 ELSE
                     v_top := greatest(v_top, v_lane.seqs[v_n]);
                     IF v_lane.last_seq IS NOT NULL THEN
@@ -423,81 +511,18 @@ BEGIN
 
         v_done := NOT v_full AND v_rows > 0 AND v_bytes > 0;
 
-        -- Few lanes: longer runs of the long ones. Nothing behind what was seen is under a lease.
-        IF v_rows > 0 AND v_bytes > 0 THEN
-            FOR i IN v_longs + 1 .. cardinality(v_long_d) LOOP
-                CONTINUE WHEN NOT v_long_more[i];
-                v_more := (v_rows - 1) / (cardinality(v_long_d) - i + 1) + 1;
-                SELECT array_agg(tid), array_agg(seq), sum(size), (array_agg(size))[v_more + 1],
-                    count(*), bool_and(due)
-                INTO v_run, v_seqs, v_size, v_over, v_count, v_due
-                FROM (
-                    SELECT e.ctid AS tid, e.seq, octet_length(e.payload) AS size,
-                        e.available_at <= now() AND e.lease_token IS NULL
-                        AND (e.xmax = '0' OR e.xmax = e.xmin)
-                        AND (p_types IS NULL OR e.event_type = ANY (p_types)) AS due
-                    FROM {events} e
-                    WHERE e.key IS NOT NULL AND e.khash >> 60 = v_long_k[i] >> 60
-                      AND e.destination = v_long_d[i] AND e.khash = v_long_k[i]
-                      AND e.seq > v_long_last[i]
-                    ORDER BY e.khash >> 60, e.destination, e.khash, e.seq
-                    LIMIT v_more + 1
-                ) x;
-                v_run := v_run[1:v_more];
-                v_size := v_size - COALESCE(v_over, 0);
-                v_last := v_seqs[least(v_count, v_more)];
-                IF NOT v_due OR v_size > v_bytes THEN
-                    -- Up to the first that can't be taken.
-                    SELECT array_agg(tid ORDER BY seq), sum(size), max(seq)
-                    INTO v_run, v_size, v_last
-                    FROM (
-                        SELECT e.ctid AS tid, e.seq, octet_length(e.payload) AS size,
-                            sum(octet_length(e.payload)) OVER w AS total,
-                            bool_and(e.available_at <= now() AND e.lease_token IS NULL
-                                AND (e.xmax = '0' OR e.xmax = e.xmin)
-                                AND (p_types IS NULL OR e.event_type = ANY (p_types))) OVER w AS due
-                        FROM unnest(v_run) AS u(tid)
-                        JOIN {events} e ON e.ctid = u.tid
-                        WINDOW w AS (ORDER BY e.seq ROWS UNBOUNDED PRECEDING)
-                    ) s
-                    WHERE due AND total <= v_bytes;
-                END IF;
-                IF v_run IS NOT NULL THEN
-                    v_tids := v_tids || v_run;
-                    v_rows := v_rows - cardinality(v_run);
-                    v_bytes := v_bytes - v_size;
-                    v_long_last[i] := v_last;
-                END IF;
-                IF v_count <= v_more THEN
-                    v_top := greatest(v_top, v_long_last[i], v_seqs[v_count]);
-                    v_short_d := v_short_d || v_long_d[i];
-                    v_short_k := v_short_k || v_long_k[i];
-                END IF;
-                EXIT WHEN v_rows <= 0 OR v_bytes <= 0;
-            END LOOP;
-        END IF;
-
-        IF v_top > COALESCE((
-            SELECT min(m.last_seq) FROM {runs} m
-            WHERE m.destination = '' AND m.khash BETWEEN v_lo AND v_hi
-            HAVING count(*) > v_hi - v_lo), -9223372036854775808) THEN
-            -- A little more, so that it has not to be written each time.
-            v_top := v_top + least(1000, 9223372036854775807 - v_top);
-            INSERT INTO {runs} AS m (destination, khash, first_seq, last_seq)
-            SELECT '', s, v_top, v_top FROM generate_series(v_lo, v_hi) s
-            ON CONFLICT (destination, khash) DO UPDATE
-            SET first_seq = EXCLUDED.first_seq, last_seq = EXCLUDED.last_seq
-            WHERE m.last_seq < EXCLUDED.last_seq;
-            v_marked := NULL;
-        END IF;
+        -- Rows of lanes without a record came this far.
+        FOR i IN v_lo + 9 .. v_hi + 9 LOOP
+            v_tops[i] := greatest(v_tops[i], v_top);
+        END LOOP;
 
         IF v_done THEN
             v_hi := greatest(v_hi, v_lo);
             v_d := '';
-            IF v_hi < 7 THEN
+            IF v_hi < p_hi THEN
                 v_k := (v_hi + 1) << 60;
             ELSE
-                v_k := -9223372036854775808;
+                v_k := p_lo << 60;
                 v_round := true;
             END IF;
         END IF;

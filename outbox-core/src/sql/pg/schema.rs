@@ -48,6 +48,7 @@ fn steps() -> [(i32, &'static str, String); 2] {
     let outbox = [
         include_str!("0001_outbox.sql"),
         include_str!("claim_keyed.sql"),
+        include_str!("claim_front.sql"),
         &functions::create(),
     ];
     let receiving = [

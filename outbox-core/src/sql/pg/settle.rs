@@ -189,9 +189,24 @@ pub(super) const RELEASE_CLAIM: &str = "WITH near AS MATERIALIZED (
     (SELECT seq, lease_token FROM {events} WHERE shape = 3
      ORDER BY destination, seq LIMIT 10000)
     UNION ALL
+    SELECT f.seq, f.lease_token
+    FROM {runs} r CROSS JOIN LATERAL (
+        SELECT e.seq, e.lease_token FROM {events} e
+        WHERE e.key IS NOT NULL AND (e.khash >> 60)::smallint = r.khash - 16 AND e.seq <= r.last_seq
+        ORDER BY (e.khash >> 60)::smallint, e.seq LIMIT 20000) f
+    WHERE r.destination = '' AND r.khash > 7
+    UNION ALL
     (SELECT seq, lease_token FROM {events}
      WHERE key IS NOT NULL
        AND (khash >> 60, destination, khash) > ($3::bigint >> 60, $2, $3::bigint)
+       AND COALESCE(destination, '') <> ALL (ARRAY(
+           SELECT destination FROM {destinations} WHERE hold_until > now()))
+     ORDER BY khash >> 60, destination, khash, seq LIMIT 20000)
+    UNION ALL
+    (SELECT seq, lease_token FROM {events}
+     WHERE key IS NOT NULL
+       AND (khash >> 60, destination, khash) > ($3::bigint >> 60, '', ($3::bigint >> 60) << 60)
+       AND khash >> 60 = $3::bigint >> 60
        AND COALESCE(destination, '') <> ALL (ARRAY(
            SELECT destination FROM {destinations} WHERE hold_until > now()))
      ORDER BY khash >> 60, destination, khash, seq LIMIT 20000)
@@ -205,7 +220,7 @@ pub(super) const RELEASE_CLAIM: &str = "WITH near AS MATERIALIZED (
 ), mine AS MATERIALIZED (
     SELECT e.seq
     FROM (
-        SELECT seq FROM near WHERE lease_token = $1 ORDER BY seq OFFSET 0
+        SELECT DISTINCT seq FROM near WHERE lease_token = $1 ORDER BY seq OFFSET 0
     ) n CROSS JOIN LATERAL (
         SELECT seq FROM {events}
         WHERE seq = n.seq AND lease_token = $1 AND lease_until > now()

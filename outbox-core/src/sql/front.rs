@@ -1,0 +1,463 @@
+//! Which keys a claim asks next, and how.
+//!
+//! Keyed rows lie in stripes, by the top bits of their key's hash. A claim reads a stripe from its first row
+//! on, in the order of `seq`, which is cheap as long as most of these rows are free. Where rows of a few
+//! keys that have to wait fill the front of a stripe, it is *jammed*: for a while, its keys are walked
+//! through one by one instead.
+
+use std::collections::{HashSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use super::walk::Stripes;
+use crate::Claimed;
+
+/// How many stripes there are, and the number of the first.
+const STRIPES: usize = 16;
+const FIRST: i64 = -8;
+/// So many claims in a row ask the same stripe first, while it fills them. Claims at the same time then
+/// mostly are in different stripes: they do not keep each other off, and meet few rows of each other.
+const STAY: u32 = 8;
+/// How long a jammed stripe is walked through before its front is looked at again: at first, and in the
+/// end, as that doubles each time.
+const SHORTEST: Duration = Duration::from_millis(10);
+const LONGEST: Duration = Duration::from_millis(250);
+/// A claim that takes longer than this, and this for each row, walks over what was deleted and can't be
+/// vacuumed yet. Its stripes are left alone for so many times as long.
+const SLOW: Duration = Duration::from_millis(25);
+const SLOW_ROW: Duration = Duration::from_micros(200);
+const RATION: u32 = 20;
+const LONGEST_RATION: Duration = Duration::from_secs(5);
+/// Where more than this many stripes are jammed, one walk goes through all.
+const MANY: usize = 4;
+/// A stripe's first rows are of few keys where there are so many for each key. Others would have to wait
+/// behind a long backlog of these. A claim of less than twice as many rows does not tell.
+const HOT: usize = 8;
+
+/// What a claim at fronts tells of the stripes that it was given; each set has a bit for each stripe.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct FrontNote {
+    looked: u16,
+    deep: u16,
+    jammed: u16,
+    gave: u16,
+}
+
+impl FrontNote {
+    /// Reads the note's `seq`: the stripes that were looked at, those that have more rows than were read,
+    /// those that are jammed, those that gave rows.
+    pub(super) const fn new(sets: i64) -> Self {
+        let bytes = sets.to_le_bytes();
+        Self {
+            looked: u16::from_le_bytes([bytes[0], bytes[1]]),
+            deep: u16::from_le_bytes([bytes[2], bytes[3]]),
+            jammed: u16::from_le_bytes([bytes[4], bytes[5]]),
+            gave: u16::from_le_bytes([bytes[6], bytes[7]]),
+        }
+    }
+
+    /// What a claim does next that found nothing: looks further into stripes, or walks through those that
+    /// are jammed.
+    pub(super) fn next(self, together: bool) -> Vec<Turn> {
+        let all = |set| (0..STRIPES).filter(move |stripe| has(set, *stripe));
+        if !together {
+            return walks(&all(self.jammed).collect::<Vec<_>>());
+        }
+        let stripes: Vec<i64> = all(self.deep).map(number).collect();
+        let front = |stripes| Turn::Front {
+            stripes,
+            together: false,
+        };
+        let deep = (!stripes.is_empty()).then_some(stripes);
+        deep.map(front).into_iter().collect()
+    }
+}
+
+/// A claim at the fronts of stripes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    pub(super) note: FrontNote,
+    /// Whether it asked all of them at once.
+    pub(super) together: bool,
+    /// Whether it brought all that it asked for.
+    pub(super) full: bool,
+    /// Whether its rows found no room beside those of other shapes.
+    pub(super) crowded: bool,
+    pub(super) took: Duration,
+}
+
+/// A statement that a claim of keyed rows makes, where those before it found nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// At the fronts of these stripes, all at once or one by one.
+    Front { stripes: Vec<i64>, together: bool },
+    /// By a walk through these stripes.
+    Walk(Stripes),
+}
+
+/// What is known of the fronts of all stripes.
+#[derive(Debug, Default)]
+pub(super) struct Fronts {
+    /// The stripe that is asked first, and how many claims in a row it was.
+    at: usize,
+    stayed: u32,
+    /// Those that had more rows than were read.
+    deep: u16,
+    rests: [Rest; STRIPES],
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Rest {
+    until: Option<Instant>,
+    length: Duration,
+}
+
+impl Fronts {
+    /// What a claim does that begins now.
+    pub(super) fn turns(&self, now: Instant) -> VecDeque<Turn> {
+        let order = (0..STRIPES).map(|n| (self.at + n) % STRIPES);
+        let (jammed, open): (Vec<usize>, Vec<usize>) =
+            order.partition(|stripe| self.rests[*stripe].until.is_some_and(|until| now < until));
+        let mut turns = VecDeque::from(walks(&jammed));
+        if open.is_empty() {
+            return turns;
+        }
+        let together = !open.iter().any(|stripe| has(self.deep, *stripe));
+        let stripes = open.iter().map(|stripe| number(*stripe)).collect();
+        let front = Turn::Front { stripes, together };
+        let first = usize::from(jammed.first() == Some(&self.at));
+        turns.insert(first, front);
+        turns
+    }
+
+    /// Notes what a claim at the fronts of `stripes` brought.
+    pub(super) fn looked(&mut self, stripes: &[i64], look: Look, events: &[Claimed], now: Instant) {
+        let Look {
+            note,
+            together,
+            full,
+            crowded,
+            took,
+        } = look;
+        let rows = u32::try_from(events.len()).unwrap_or(u32::MAX);
+        let slow = took > SLOW.saturating_add(SLOW_ROW.saturating_mul(rows));
+        let hot = if full && note.gave.count_ones() == 1 && is_hot(events) {
+            note.gave
+        } else {
+            0
+        };
+        for stripe in (0..STRIPES).filter(|stripe| has(note.looked, *stripe)) {
+            self.deep = (self.deep & !(1 << stripe)) | (note.deep & (1 << stripe));
+            if slow {
+                let rest = took.saturating_mul(RATION).min(LONGEST_RATION);
+                self.rests[stripe].rest(rest, now);
+            } else if has(note.jammed | hot, stripe) {
+                let twice = self.rests[stripe].length.saturating_mul(2);
+                self.rests[stripe].rest(twice.clamp(SHORTEST, LONGEST), now);
+            } else {
+                self.rests[stripe] = Rest::default();
+            }
+        }
+        if together {
+            // Those that are jammed get their turn too.
+            self.at = (self.at + usize::from(full)) % STRIPES;
+            return;
+        }
+        let asked = stripes.iter().map(|stripe| index(*stripe));
+        if let Some(first) = asked.into_iter().find(|stripe| has(note.looked, *stripe)) {
+            if crowded {
+                // The next claim begins with what found no room.
+                (self.at, self.stayed) = (first, 0);
+            } else {
+                self.stays(first, full);
+            }
+        }
+    }
+
+    /// Notes that a walk through a jammed stripe was made, and whether it filled its claim. The next claim
+    /// asks others first, unless these have as much: what comes seldom must not wait for one busy key.
+    pub(super) fn walked(&mut self, walk: Stripes, full: bool) {
+        if walk != Stripes::ALL {
+            let stripe = index(walk.0);
+            self.stays(stripe, full && self.deep & !(1 << stripe) != 0);
+        }
+    }
+
+    fn stays(&mut self, stripe: usize, worthwhile: bool) {
+        self.stayed = if self.at == stripe {
+            self.stayed + 1
+        } else {
+            1
+        };
+        self.at = stripe;
+        if !worthwhile || self.stayed >= STAY {
+            self.at = (stripe + 1) % STRIPES;
+            self.stayed = 0;
+        }
+    }
+}
+
+impl Rest {
+    fn rest(&mut self, length: Duration, now: Instant) {
+        self.length = length;
+        self.until = now.checked_add(length);
+    }
+}
+
+/// Whether these events of one stripe are of few keys.
+fn is_hot(events: &[Claimed]) -> bool {
+    if events.len() < 2 * HOT {
+        return true;
+    }
+    let lanes: HashSet<_> = events
+        .iter()
+        .map(|claimed| (&claimed.event.destination, &claimed.event.key))
+        .collect();
+    lanes.len() * HOT <= events.len()
+}
+
+const fn has(set: u16, stripe: usize) -> bool {
+    set >> stripe & 1 > 0
+}
+
+fn number(stripe: usize) -> i64 {
+    i64::try_from(stripe).unwrap_or(0) + FIRST
+}
+
+fn index(stripe: i64) -> usize {
+    usize::try_from(stripe - FIRST).unwrap_or(0) % STRIPES
+}
+
+/// Walks through these stripes: through all where many are jammed.
+fn walks(jammed: &[usize]) -> Vec<Turn> {
+    if jammed.len() > MANY {
+        return vec![Turn::Walk(Stripes::ALL)];
+    }
+    let walk = |stripe: &usize| Turn::Walk(only(*stripe));
+    jammed.iter().map(walk).collect()
+}
+
+fn only(stripe: usize) -> Stripes {
+    Stripes(number(stripe), number(stripe))
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "instants for a pure function")]
+mod tests {
+    use super::*;
+    use crate::LeaseToken;
+    use crate::sql::EventRow;
+
+    const ALL_SET: u16 = u16::MAX;
+    const ALL: [i64; STRIPES] = [-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7];
+
+    fn sets(looked: u16, deep: u16, jammed: u16) -> FrontNote {
+        let gave = if looked.count_ones() == 1 { looked } else { 0 };
+        FrontNote {
+            looked,
+            deep,
+            jammed,
+            gave,
+        }
+    }
+
+    fn look(note: FrontNote, together: bool, full: bool) -> Look {
+        Look {
+            note,
+            together,
+            full,
+            crowded: false,
+            took: Duration::from_millis(1),
+        }
+    }
+
+    fn events(keys: &[&str]) -> Vec<Claimed> {
+        let claimed = |key: &&str| {
+            let mut row = EventRow::unreadable(1);
+            row.event_type = "T".to_owned();
+            row.destination = "d".to_owned();
+            row.key = Some((*key).to_owned());
+            let now = std::time::SystemTime::UNIX_EPOCH;
+            row.claimed(LeaseToken::new(), now, false)
+                .expect("an event")
+        };
+        keys.iter().map(claimed).collect()
+    }
+
+    #[test]
+    fn stripes_are_asked_together_until_one_has_more_than_was_read() {
+        let (mut fronts, now) = (Fronts::default(), Instant::now());
+        let together = Turn::Front {
+            stripes: ALL.to_vec(),
+            together: true,
+        };
+        assert_eq!(fronts.turns(now), std::slice::from_ref(&together));
+        fronts.looked(&ALL, look(sets(ALL_SET, 0, 0), true, false), &[], now);
+        assert_eq!(fronts.turns(now), std::slice::from_ref(&together));
+        fronts.looked(&ALL, look(sets(ALL_SET, 8, 0), true, false), &[], now);
+        let one_by_one = Turn::Front {
+            stripes: ALL.to_vec(),
+            together: false,
+        };
+        assert_eq!(fronts.turns(now), [one_by_one]);
+        let further = Turn::Front {
+            stripes: vec![-5],
+            together: false,
+        };
+        assert_eq!(sets(ALL_SET, 8, 0).next(true), [further]);
+        assert_eq!(sets(ALL_SET, 0, 0).next(true), []);
+    }
+
+    #[test]
+    fn a_note_tells_of_four_sets() {
+        let note = FrontNote::new(i64::MIN | 4 << 32 | 2 << 16 | 0x8001);
+        let sets = (note.looked, note.deep, note.jammed, note.gave);
+        assert_eq!(sets, (0x8001, 2, 4, 0x8000));
+    }
+
+    #[test]
+    fn claims_stay_with_a_stripe_that_fills_them_for_a_while() {
+        let (mut fronts, now) = (Fronts::default(), Instant::now());
+        fronts.looked(&ALL, look(sets(ALL_SET, ALL_SET, 0), true, false), &[], now);
+        let many = events(&[
+            "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p",
+        ]);
+        let mut first = Vec::new();
+        for _ in 0..10 {
+            let Some(Turn::Front { stripes, .. }) = fronts.turns(now).pop_front() else {
+                panic!("no front");
+            };
+            first.push(stripes[0]);
+            let looked = 1 << index(stripes[0]);
+            fronts.looked(
+                &stripes,
+                look(sets(looked, looked, 0), false, true),
+                &many,
+                now,
+            );
+        }
+        assert_eq!(first, [-8, -8, -8, -8, -8, -8, -8, -8, -7, -7]);
+        // Another claim has the stripe: this one found the next, and stays there.
+        fronts.looked(&[-7, -6], look(sets(4, 4, 0), false, true), &many, now);
+        let Some(Turn::Front { stripes, .. }) = fronts.turns(now).pop_front() else {
+            panic!("no front");
+        };
+        assert_eq!(stripes[..3], [-6, -5, -4]);
+        fronts.looked(&stripes, look(sets(4, 0, 0), false, false), &[], now);
+        assert_eq!(fronts.at, index(-5));
+    }
+
+    #[test]
+    fn a_jammed_stripe_is_walked_through_for_longer_each_time() {
+        let (mut fronts, now) = (Fronts::default(), Instant::now());
+        let mut rests = Vec::new();
+        let mut then = now;
+        for _ in 0..7 {
+            fronts.looked(&ALL, look(sets(ALL_SET, 4, 4), true, false), &[], then);
+            let turns = fronts.turns(then);
+            assert_eq!(turns.len(), 2);
+            assert_eq!(turns[1], Turn::Walk(Stripes(-6, -6)));
+            let begun = then;
+            while fronts.turns(then).len() > 1 {
+                then += Duration::from_millis(1);
+            }
+            rests.push((then - begun).as_millis());
+        }
+        assert_eq!(rests, [10, 20, 40, 80, 160, 250, 250]);
+        fronts.looked(&ALL, look(sets(ALL_SET, 0, 0), true, false), &[], then);
+        fronts.looked(&ALL, look(sets(ALL_SET, 0, 4), true, false), &[], then);
+        let later = then + Duration::from_millis(10);
+        assert_eq!(fronts.turns(later).len(), 1, "it was free in between");
+    }
+
+    #[test]
+    fn a_stripe_whose_turn_it_is_is_walked_through_first_and_then_others_are_asked() {
+        let (mut fronts, now) = (Fronts::default(), Instant::now());
+        fronts.looked(&ALL, look(sets(ALL_SET, 1, 1), true, false), &[], now);
+        let turns = fronts.turns(now);
+        assert_eq!(turns[0], Turn::Walk(Stripes(-8, -8)));
+        fronts.walked(Stripes(-8, -8), true);
+        // Until it comes round, however much the others have.
+        for _ in 1..STRIPES {
+            let turns = fronts.turns(now);
+            let Turn::Front { stripes, together } = &turns[0] else {
+                panic!("{turns:?}");
+            };
+            fronts.looked(
+                stripes,
+                look(sets(ALL_SET - 1, 0, 0), *together, true),
+                &[],
+                now,
+            );
+        }
+        let turns = fronts.turns(now);
+        assert_eq!(turns[0], Turn::Walk(Stripes(-8, -8)));
+    }
+
+    #[test]
+    fn where_many_stripes_are_jammed_one_walk_goes_through_all_keys() {
+        let (mut fronts, now) = (Fronts::default(), Instant::now());
+        let all = Turn::Walk(Stripes::ALL);
+        let four = sets(ALL_SET, 0b1111, 0b1111).next(false);
+        assert_eq!((four.len(), four.contains(&all)), (4, false));
+        assert_eq!(
+            sets(ALL_SET, 0b1_1111, 0b1_1111).next(false),
+            std::slice::from_ref(&all)
+        );
+        fronts.looked(
+            &ALL,
+            look(sets(ALL_SET, ALL_SET, ALL_SET), true, false),
+            &[],
+            now,
+        );
+        assert_eq!(fronts.turns(now), [all]);
+    }
+
+    #[test]
+    fn a_claim_that_takes_long_for_what_it_brings_is_not_repeated_soon() {
+        let (mut fronts, now) = (Fronts::default(), Instant::now());
+        let mut slow = look(sets(1, 1, 0), false, true);
+        slow.took = Duration::from_millis(30);
+        fronts.looked(&ALL, slow, &[], now);
+        assert_eq!(fronts.turns(now + Duration::from_millis(599)).len(), 2);
+        assert_eq!(fronts.turns(now + Duration::from_millis(600)).len(), 1);
+    }
+
+    #[test]
+    fn few_keys_jam_a_stripe_that_they_fill_and_many_do_not() {
+        let keys = |lanes: usize, rows: usize| -> Vec<String> {
+            (0..rows).map(|n| (n % lanes).to_string()).collect()
+        };
+        for (lanes, rows, jams) in [
+            (1, 100, true),
+            (2, 100, true),
+            (12, 100, true),
+            (13, 100, false),
+            (2, 16, true),
+            (3, 16, false),
+            (15, 15, true),
+        ] {
+            let (mut fronts, now) = (Fronts::default(), Instant::now());
+            let keys = keys(lanes, rows);
+            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+            fronts.looked(&ALL, look(sets(1, 1, 0), false, true), &events(&keys), now);
+            assert_eq!(
+                fronts.turns(now).len() == 2,
+                jams,
+                "{lanes} keys, {rows} rows"
+            );
+        }
+    }
+
+    #[test]
+    fn a_row_that_found_no_room_is_what_the_next_claim_begins_with() {
+        let (mut fronts, now) = (Fronts::default(), Instant::now());
+        fronts.looked(&ALL, look(sets(ALL_SET, 4, 0), true, false), &[], now);
+        let mut crowded = look(sets(4, 4, 0), false, false);
+        crowded.crowded = true;
+        fronts.looked(&[-6, -5], crowded, &[], now);
+        let Some(Turn::Front { stripes, .. }) = fronts.turns(now).pop_front() else {
+            panic!("no front");
+        };
+        assert_eq!(stripes[0], -6);
+    }
+}
