@@ -27,6 +27,8 @@ const SLOW: Duration = Duration::from_millis(25);
 const SLOW_ROW: Duration = Duration::from_micros(200);
 const RATION: u32 = 20;
 const LONGEST_RATION: Duration = Duration::from_secs(5);
+/// How long stripes that had nothing are asked after those that are jammed.
+const EMPTY: Duration = Duration::from_millis(10);
 /// Where more than this many stripes are jammed, one walk goes through all.
 const MANY: usize = 4;
 /// A stripe's first rows are of few keys where there are so many for each key. Others would have to wait
@@ -103,6 +105,8 @@ pub(super) struct Fronts {
     /// Those that had more rows than were read.
     deep: u16,
     rests: [Rest; STRIPES],
+    /// Those that are not jammed had nothing just now: they are asked after the others until then.
+    empty: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -124,8 +128,12 @@ impl Fronts {
         let together = !open.iter().any(|stripe| has(self.deep, *stripe));
         let stripes = open.iter().map(|stripe| number(*stripe)).collect();
         let front = Turn::Front { stripes, together };
-        let first = usize::from(jammed.first() == Some(&self.at));
-        turns.insert(first, front);
+        let before = if self.empty.is_some_and(|until| now < until) {
+            turns.len()
+        } else {
+            usize::from(jammed.first() == Some(&self.at))
+        };
+        turns.insert(before, front);
         turns
     }
 
@@ -158,6 +166,8 @@ impl Fronts {
             }
         }
         if together {
+            let nothing = events.is_empty() && !full && note.deep == 0;
+            self.empty = now.checked_add(EMPTY).filter(|_| nothing);
             // Those that are jammed get their turn too.
             self.at = (self.at + usize::from(full)) % STRIPES;
             return;
@@ -391,6 +401,23 @@ mod tests {
         }
         let turns = fronts.turns(now);
         assert_eq!(turns[0], Turn::Walk(Stripes(-8, -8)));
+    }
+
+    #[test]
+    fn what_had_nothing_is_asked_after_what_is_jammed_for_a_moment() {
+        let (mut fronts, now) = (Fronts::default(), Instant::now());
+        fronts.looked(&ALL, look(sets(ALL_SET, 4, 4), true, false), &[], now);
+        fronts.looked(
+            &ALL[3..],
+            look(sets(ALL_SET - 7, 0, 0), true, false),
+            &[],
+            now,
+        );
+        assert_eq!(fronts.turns(now)[0], Turn::Walk(Stripes(-6, -6)));
+        let later = now + EMPTY - Duration::from_millis(1);
+        assert_eq!(fronts.turns(later)[0], Turn::Walk(Stripes(-6, -6)));
+        fronts.looked(&ALL, look(sets(ALL_SET, 4, 4), true, false), &[], later);
+        assert!(matches!(fronts.turns(later)[0], Turn::Front { .. }));
     }
 
     #[test]
