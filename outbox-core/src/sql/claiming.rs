@@ -349,7 +349,7 @@ impl<D: ClaimDriver> Run<'_, D> {
         Ok(got)
     }
 
-    /// Claims at the fronts of stripes. Also returns what is to be done where they gave nothing.
+    /// Claims at the fronts of stripes. Also returns what is to be done where they gave little.
     async fn front(
         &mut self,
         rows: usize,

@@ -57,8 +57,8 @@ impl FrontNote {
         }
     }
 
-    /// What a claim does next that found nothing: looks further into stripes, or walks through those that
-    /// are jammed.
+    /// What a claim does next that found less than half: looks further into stripes, or walks through those
+    /// that are jammed.
     pub(super) fn next(self, together: bool) -> Vec<Turn> {
         let all = |set| (0..STRIPES).filter(move |stripe| has(set, *stripe));
         if !together {
@@ -87,7 +87,7 @@ pub(super) struct Look {
     pub(super) took: Duration,
 }
 
-/// A statement that a claim of keyed rows makes, where those before it found nothing.
+/// A statement that a claim of keyed rows makes, where those before it found less than half of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Turn {
     /// At the fronts of these stripes, all at once or one by one.
