@@ -330,6 +330,8 @@ mod metrics_facade {
     }
 }
 
+/// `tracing` keeps the interest of whoever reaches a line first, for the whole process: no test of
+/// this file may reach the same lines without a subscriber.
 mod span {
     use super::*;
     use std::fmt::{Debug, Write};

@@ -384,69 +384,6 @@ mod fault {
     }
 }
 
-/// The lines of the scheduler's log, as level and text.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
-
-impl tracing::Subscriber for Log {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        metadata.target() == "outbox::scheduler"
-    }
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-    fn event(&self, event: &tracing::Event<'_>) {
-        struct Text(String);
-        impl tracing::field::Visit for Text {
-            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
-                if field.name() == "message" {
-                    self.0 = format!("{value:?}");
-                }
-            }
-        }
-        let mut text = Text(String::new());
-        event.record(&mut text);
-        let line = format!("{} {}", event.metadata().level(), text.0);
-        self.0.lock().unwrap().push(line);
-    }
-    fn enter(&self, _: &tracing::span::Id) {}
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
-#[test]
-fn an_outage_is_an_error_of_the_log_once_and_its_end_is_told() {
-    let (sim, ends, log) = (Sim::new(), Ends::default(), Log::default());
-    let count = AtomicU32::new(0);
-    let down = move |_: JobRun| {
-        let run = count.fetch_add(1, Ordering::Relaxed);
-        async move {
-            if (1..5).contains(&run) {
-                Err("down")
-            } else {
-                Ok(())
-            }
-        }
-    };
-    let job = ScheduledJob::new("j", every(10), down);
-    tracing::subscriber::with_default(log.clone(), || {
-        run_for(&sim, scheduler(&sim).job(job).observer(ends.clone()), 75);
-    });
-    let expected = [
-        "DEBUG job ended",
-        "ERROR job failed",
-        "DEBUG job ended",
-        "DEBUG job ended",
-        "DEBUG job ended",
-        "INFO job works again",
-        "DEBUG job ended",
-    ];
-    assert_eq!(*log.0.lock().unwrap(), expected);
-    let failed = |end: &&JobEnd| end.is_failure();
-    assert_eq!(ends.of("j").iter().filter(failed).count(), 4);
-}
-
 mod shutdown {
     use super::*;
 

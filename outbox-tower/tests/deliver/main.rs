@@ -15,4 +15,3 @@ mod readiness;
 mod route;
 mod support;
 mod tower_layers;
-mod trace;

@@ -1,7 +1,17 @@
+//! The spans and lines of an attempt.
+//!
+//! In a program of its own: a line that some thread without a subscriber reaches first can stay
+//! unheard in the whole process (`tracing` keeps the interest in it), so no test without one may
+//! run beside these.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
+
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use outbox_core::{Delivery, Transport};
+use outbox_core::mock::event;
+use outbox_core::{Delivery, DeliveryError, Phase, Receipt, Transport, async_trait};
 use outbox_tower::trace::TraceLayer;
 use outbox_tower::{ServiceTransport, TransportService};
 use tower::Layer;
@@ -9,7 +19,24 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Metadata, Subscriber};
 
-use crate::support::{Moody, delivery_to};
+/// Answers all but the destination `down`.
+struct Answers;
+
+#[async_trait]
+impl Transport for Answers {
+    async fn deliver(&self, delivery: Delivery) -> Result<Receipt, DeliveryError> {
+        match delivery.event().destination.as_str() {
+            "down" => Err(DeliveryError::transient("down").with_phase(Phase::Waiting)),
+            _ => Ok(Receipt::new()),
+        }
+    }
+}
+
+fn delivery_to(destination: &str) -> Delivery {
+    let mut event = event();
+    event.destination = destination.to_owned();
+    Delivery::new(Arc::new(event), Duration::from_secs(30))
+}
 
 /// What was said, with its fields, as text.
 #[derive(Clone, Default)]
@@ -58,7 +85,7 @@ impl Subscriber for Lines {
 fn said(delivery: Delivery) -> String {
     let lines = Lines::default();
     tracing::subscriber::with_default(lines.clone(), || {
-        let stack = TraceLayer::new().layer(TransportService::new(Moody::default()));
+        let stack = TraceLayer::new().layer(TransportService::new(Answers));
         let transport = ServiceTransport::new(stack);
         let _ = futures::executor::block_on(transport.deliver(delivery));
     });
