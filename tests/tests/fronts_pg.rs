@@ -2,9 +2,11 @@
 //! lease, the other has to see, wherever it is.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use outbox_core::{ClaimRequest, Claimed, OutboxStore};
 use outbox_sqlx::PgStore;
 use outbox_sqlx::sqlx::postgres::PgPoolOptions;
 use outbox_sqlx::sqlx::types::Uuid;
@@ -344,6 +346,70 @@ async fn a_careful_look_tells_of_each_stripe_that_is_jammed() {
     .expect("a note");
     let bit = 1 << (32 + stripe_of(&pool, &waiting[0]).await);
     assert_ne!(note & bit, 0, "{note:x}");
+}
+
+/// One claim looks at so many rows, however many fronts wait; it tells which it came to.
+#[tokio::test]
+async fn a_claim_looks_at_few_fronts_where_all_are_jammed() {
+    let pool = pool().await;
+    let mut keys: Vec<Option<String>> = vec![None; 16];
+    for n in 0..400 {
+        let key = n.to_string();
+        let at = usize::try_from(stripe_of(&pool, &key).await).expect("small");
+        keys[at].get_or_insert(key);
+    }
+    for (n, key) in (0..).zip(keys) {
+        add(&pool, &key.expect("a key"), 10_000 * n, 1_200).await;
+    }
+    let later =
+        "UPDATE outbox_events SET available_at = now() + interval '1 hour' WHERE seq % 10000 = 0";
+    assert_eq!(execute(&pool, later).await, 16);
+    let text =
+        "SELECT seq FROM outbox_claim_front_v1(gen_random_uuid(), '1 min', 100, 1000000, true, NULL, NULL,
+            NULL, ARRAY(SELECT generate_series(-8, 7)), false, $1) WHERE shape < 0";
+    let note: i64 = sqlx::query_scalar(text)
+        .bind(false)
+        .fetch_one(&pool)
+        .await
+        .expect("a note");
+    let (looked, jammed) = (note & 0xffff, note >> 32 & 0xffff);
+    assert!((1..=8).contains(&looked.count_ones()), "{note:x}");
+    assert_eq!(looked, jammed, "{note:x}");
+}
+
+/// Events that come one by one elsewhere do not keep a claim from walking through a jammed stripe.
+#[tokio::test]
+async fn a_jammed_stripe_is_walked_through_while_others_trickle() {
+    let pool = pool().await;
+    let walked = stripe_of(&pool, "waits").await;
+    add(&pool, "waits", 1, 1_000).await;
+    let later = "UPDATE outbox_events SET available_at = now() + interval '1 hour' WHERE seq = 1";
+    execute(&pool, later).await;
+    for (n, key) in (0..).zip(neighbours(&pool, "waits", 600).await) {
+        add(&pool, &key, 2_000 + n, 1).await;
+    }
+    let mut elsewhere = 0_i64;
+    let store = PgStore::new(pool.clone());
+    let request = ClaimRequest::new(NonZeroU32::new(100).expect("rows"), Duration::from_secs(60));
+    let mut behind = 0;
+    for _ in 0..16 {
+        loop {
+            elsewhere += 1;
+            if stripe_of(&pool, &elsewhere.to_string()).await != walked {
+                break;
+            }
+        }
+        add(&pool, &elsewhere.to_string(), 100_000 + elsewhere, 1).await;
+        let events = store.claim(&request).await.expect("claimed").events;
+        let is_behind = |one: &&Claimed| (2_000..3_000).contains(&one.lease.seq);
+        behind += events.iter().filter(is_behind).count();
+        execute(
+            &pool,
+            "DELETE FROM outbox_events WHERE lease_token IS NOT NULL",
+        )
+        .await;
+    }
+    assert_eq!(behind, 600);
 }
 
 #[tokio::test]

@@ -25,13 +25,7 @@ CREATE FUNCTION {claim_front_v1}(
     p_stripes bigint[], p_together boolean, p_careful boolean)
 RETURNS SETOF {events}
 LANGUAGE plpgsql VOLATILE
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
-SET enable_sort = off
-SET jit = off
+:settings
 AS $claim_front$
 #variable_conflict use_column
 DECLARE
@@ -77,13 +71,7 @@ DECLARE
     v_gave bigint := 0;
     v_note {events};
 BEGIN
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'a claim of keyed events needs READ COMMITTED'
-            USING ERRCODE = 'feature_not_supported',
-                  HINT = 'set default_transaction_isolation to ''read committed'' for this role';
-    END IF;
-    v_out := COALESCE(p_except, '{}') || ARRAY(
-        SELECT destination FROM {destinations} WHERE hold_until > now());
+    :begin
 
     WHILE 2 * v_rows > p_rows AND v_bytes > 0 AND v_budget > 0 AND cardinality(v_left) > 0 LOOP
         v_now := v_left;
@@ -129,10 +117,9 @@ BEGIN
             v_some := (v_count > 0)::integer::bigint << (v_stripe + 8)::integer;
             v_full := (v_count = v_rows)::integer::bigint << (v_stripe + 8)::integer;
             IF NOT v_plain OR v_size > v_bytes OR v_full > 0 AND v_seqs[1] < (
-                SELECT max(greatest(r.last_seq, CASE WHEN r.khash < 8 THEN r.first_seq END))
-                FROM {runs} r
-                WHERE r.destination = ''
-                  AND r.khash IN (v_stripe, 16 + v_stripe)) THEN
+                SELECT m.mark FROM unnest(v_now) AS u(stripe) CROSS JOIN LATERAL (
+                    :mark
+                ) m) THEN
                 v_count := NULL;
             END IF;
         END IF;
@@ -165,11 +152,7 @@ BEGIN
                             SELECT u.stripe, m.mark, e.*
                             FROM unnest(v_now) AS u(stripe)
                             CROSS JOIN LATERAL (
-                                SELECT max(greatest(r.last_seq,
-                                    CASE WHEN r.khash < 8 THEN r.first_seq END)) AS mark
-                                FROM {runs} r
-                                WHERE r.destination = ''
-                                  AND r.khash IN (u.stripe, 16 + u.stripe)
+                                :mark
                             ) m
                             CROSS JOIN LATERAL (
                                 SELECT e.ctid AS tid, e.seq, e.khash, octet_length(e.payload) AS size,
@@ -264,29 +247,10 @@ BEGIN
         END IF;
     END LOOP;
 
-    IF cardinality(v_tids) > 0 THEN
-        RETURN QUERY
-            UPDATE {events} e
-            SET attempts = e.attempts + 1, lease_token = p_token, lease_until = now() + p_lease
-            WHERE e.ctid = ANY (v_tids)
-            RETURNING e.*;
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-        IF v_count <> cardinality(v_tids) THEN
-            RAISE EXCEPTION 'keyed events were changed by hand while they were claimed'
-                USING ERRCODE = 'serialization_failure';
-        END IF;
-    END IF;
+    :take
 
-    v_note.id := '00000000-0000-0000-0000-000000000000';
-    v_note.event_type := '';
-    v_note.destination := '';
-    v_note.content_type := '';
-    v_note.payload := '';
-    v_note.created_at := now();
-    v_note.replays := 0;
-    v_note.shape := -1;
     v_note.seq := v_looked | (v_deep << 16) | (v_jammed << 32) | (v_gave << 48);
     v_note.attempts := v_refused::integer * 2;
-    RETURN NEXT v_note;
+    :note
 END
 $claim_front$;

@@ -29,20 +29,13 @@ CREATE FUNCTION {claim_keyed_v1}(
     p_types text[], p_only text[], p_except text[], p_careful boolean, p_lo bigint, p_hi bigint)
 RETURNS SETOF {events}
 LANGUAGE plpgsql VOLATILE
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET enable_hashagg = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
-SET enable_sort = off
-SET jit = off
+:settings
 AS $claim_keyed$
 #variable_conflict use_column
 DECLARE
     v_class CONSTANT integer := '{events}'::regclass::oid::bigint::bit(32)::integer;
     -- Rows of one lane that a claim takes while there are others, and rows that are read at once.
-    v_share CONSTANT integer := greatest(4, p_rows / 6);
+    v_share CONSTANT integer := greatest(4, p_rows / 4);
     v_chunk integer := 2 * v_share;
     v_out text[];
     -- The place behind which the walk goes on.
@@ -118,13 +111,7 @@ DECLARE
     v_lane record;
     v_note {events};
 BEGIN
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'a claim of keyed events needs READ COMMITTED'
-            USING ERRCODE = 'feature_not_supported',
-                  HINT = 'set default_transaction_isolation to ''read committed'' for this role';
-    END IF;
-    v_out := COALESCE(p_except, '{}') || ARRAY(
-        SELECT destination FROM {destinations} WHERE hold_until > now());
+    :begin
 
     LOOP
         v_ends := v_rows <= 0 OR v_bytes <= 0 OR v_budget <= 0;
@@ -199,18 +186,7 @@ BEGIN
                 END LOOP;
             END IF;
             -- At the end, and before the walk goes round: what it took must be seen to be taken.
-            IF cardinality(v_tids) > 0 THEN
-                RETURN QUERY
-                    UPDATE {events} e
-                    SET attempts = e.attempts + 1, lease_token = p_token, lease_until = now() + p_lease
-                    WHERE e.ctid = ANY (v_tids)
-                    RETURNING e.*;
-                GET DIAGNOSTICS v_count = ROW_COUNT;
-                IF v_count <> cardinality(v_tids) THEN
-                    RAISE EXCEPTION 'keyed events were changed by hand while they were claimed'
-                        USING ERRCODE = 'serialization_failure';
-                END IF;
-            END IF;
+            :take
             IF cardinality(v_long_d) > 0 THEN
                 INSERT INTO {runs} (destination, khash, first_seq, last_seq, fronts)
                 SELECT * FROM unnest(v_long_d, v_long_k, v_long_first, v_long_last, v_long_fronts)
@@ -528,16 +504,9 @@ BEGIN
         END IF;
     END LOOP;
 
-    v_note.id := '00000000-0000-0000-0000-000000000000';
-    v_note.event_type := '';
-    v_note.content_type := '';
-    v_note.payload := '';
-    v_note.created_at := now();
-    v_note.replays := 0;
     v_note.seq := v_k;
     v_note.destination := v_d;
-    v_note.shape := -1;
     v_note.attempts := (v_unfinished OR v_budget <= 0)::integer + v_refused::integer * 2;
-    RETURN NEXT v_note;
+    :note
 END
 $claim_keyed$;

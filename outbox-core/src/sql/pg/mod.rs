@@ -7,6 +7,7 @@ mod enqueue;
 mod error;
 mod functions;
 mod idempotency;
+mod keyed;
 mod locks;
 mod maintenance;
 mod notify;

@@ -1,6 +1,6 @@
 //! Tables and migrations.
 
-use super::{functions, sql};
+use super::{functions, keyed, sql};
 use crate::sql::{Migration, Sql, TableNames};
 
 /// The schema that this version of the library works on. It also works on the next one.
@@ -47,8 +47,8 @@ pub fn migrations(names: &TableNames) -> Vec<Migration> {
 fn steps() -> [(i32, &'static str, String); 2] {
     let outbox = [
         include_str!("0001_outbox.sql"),
-        include_str!("claim_keyed.sql"),
-        include_str!("claim_front.sql"),
+        &keyed::walk(),
+        &keyed::front(),
         &functions::create(),
     ];
     let receiving = [
