@@ -400,6 +400,7 @@ impl<D: ClaimDriver> Run<'_, D> {
                 careful,
             };
             let mut taken = self.take(&step).await?;
+            let now = (self.clock)();
             let mut unfinished = taken.unfinished;
             self.looked_at_keys(&taken);
             {
@@ -414,10 +415,11 @@ impl<D: ClaimDriver> Run<'_, D> {
                     }
                 }
                 after = walk.after.clone();
-                state.fronts.walked(stripes, taken.rows() >= rows);
+                let full = taken.rows() >= rows;
+                state.fronts.walked(stripes, full, &taken.events, now);
             }
             let got = self.keep(taken);
-            let late = (self.clock)().saturating_duration_since(begun) > KEYED_WALK;
+            let late = now.saturating_duration_since(begun) > KEYED_WALK;
             if got > 0 || !unfinished || late {
                 self.unfinished |= unfinished;
                 return Ok(got);

@@ -31,6 +31,9 @@ const LONGEST_RATION: Duration = Duration::from_secs(5);
 const EMPTY: Duration = Duration::from_millis(10);
 /// Where more than this many stripes are jammed, one walk goes through all.
 const MANY: usize = 4;
+/// How long a stripe of which a walk found one key alone is read from its front, as if it were not hot. That
+/// costs less, the more so the more deleted rows there are before it.
+const ALONE: Duration = Duration::from_millis(100);
 /// A stripe's first rows are of few keys where there are so many for each key. Others would have to wait
 /// behind a long backlog of these. A claim of less than twice as many rows does not tell.
 const HOT: usize = 8;
@@ -105,6 +108,8 @@ pub(super) struct Fronts {
     /// Those that had more rows than were read.
     deep: u16,
     rests: [Rest; STRIPES],
+    /// Until when it counts as having one key alone.
+    alone: [Option<Instant>; STRIPES],
     /// Those that are not jammed had nothing just now: they are asked after the others until then.
     empty: Option<Instant>,
 }
@@ -149,7 +154,7 @@ impl Fronts {
         let rows = u32::try_from(events.len()).unwrap_or(u32::MAX);
         let slow = took > SLOW.saturating_add(SLOW_ROW.saturating_mul(rows));
         let hot = if full && note.gave.count_ones() == 1 && is_hot(events) {
-            note.gave
+            note.gave & !self.alone(now)
         } else {
             0
         };
@@ -172,23 +177,40 @@ impl Fronts {
             self.at = (self.at + usize::from(full)) % STRIPES;
             return;
         }
-        let asked = stripes.iter().map(|stripe| index(*stripe));
-        if let Some(first) = asked.into_iter().find(|stripe| has(note.looked, *stripe)) {
+        let mut asked = stripes.iter().map(|stripe| index(*stripe));
+        let stripe = if full {
+            asked.rfind(|stripe| has(note.gave, *stripe))
+        } else {
+            asked.find(|stripe| has(note.looked, *stripe))
+        };
+        if let Some(stripe) = stripe {
             if crowded {
                 // The next claim begins with what found no room.
-                (self.at, self.stayed) = (first, 0);
+                (self.at, self.stayed) = (stripe, 0);
             } else {
-                self.stays(first, full);
+                self.stays(stripe, full);
             }
         }
     }
 
-    /// Notes that a walk through a jammed stripe was made, and whether it filled its claim. The next claim
+    fn alone(&self, now: Instant) -> u16 {
+        let alone = |stripe: &usize| self.alone[*stripe].is_some_and(|until| now < until);
+        let stripes = (0..STRIPES).filter(alone);
+        stripes.fold(0, |set, stripe| set | 1 << stripe)
+    }
+
+    /// Notes what a walk through a jammed stripe brought, and whether it filled its claim. The next claim
     /// asks others first, unless these have as much: what comes seldom must not wait for one busy key.
-    pub(super) fn walked(&mut self, walk: Stripes, full: bool) {
-        if walk != Stripes::ALL {
-            let stripe = index(walk.0);
-            self.stays(stripe, full && self.deep & !(1 << stripe) != 0);
+    pub(super) fn walked(&mut self, walk: Stripes, full: bool, events: &[Claimed], now: Instant) {
+        if walk == Stripes::ALL {
+            return;
+        }
+        let stripe = index(walk.0);
+        self.stays(stripe, full && self.deep & !(1 << stripe) != 0);
+        // A walk takes much of one key only where no other has anything.
+        if full && events.len() >= 2 * HOT && keys(events) == 1 {
+            self.rests[stripe] = Rest::default();
+            self.alone[stripe] = now.checked_add(ALONE);
         }
     }
 
@@ -215,14 +237,15 @@ impl Rest {
 
 /// Whether these events of one stripe are of few keys.
 fn is_hot(events: &[Claimed]) -> bool {
-    if events.len() < 2 * HOT {
-        return true;
-    }
-    let lanes: HashSet<_> = events
+    events.len() < 2 * HOT || keys(events) * HOT <= events.len()
+}
+
+fn keys(events: &[Claimed]) -> usize {
+    let keys: HashSet<_> = events
         .iter()
         .map(|claimed| (&claimed.event.destination, &claimed.event.key))
         .collect();
-    lanes.len() * HOT <= events.len()
+    keys.len()
 }
 
 const fn has(set: u16, stripe: usize) -> bool {
@@ -385,7 +408,7 @@ mod tests {
         fronts.looked(&ALL, look(sets(ALL_SET, 1, 1), true, false), &[], now);
         let turns = fronts.turns(now);
         assert_eq!(turns[0], Turn::Walk(Stripes(-8, -8)));
-        fronts.walked(Stripes(-8, -8), true);
+        fronts.walked(Stripes(-8, -8), true, &events(&["a"; 15]), now);
         // Until it comes round, however much the others have.
         for _ in 1..STRIPES {
             let turns = fronts.turns(now);
@@ -401,6 +424,40 @@ mod tests {
         }
         let turns = fronts.turns(now);
         assert_eq!(turns[0], Turn::Walk(Stripes(-8, -8)));
+    }
+
+    #[test]
+    fn a_stripe_of_one_key_is_read_at_its_front_for_a_while() {
+        let (mut fronts, now) = (Fronts::default(), Instant::now());
+        let hot = look(sets(1, 1, 0), false, true);
+        fronts.looked(&ALL, hot, &events(&["a"; 100]), now);
+        assert_eq!(fronts.turns(now)[0], Turn::Walk(Stripes(-8, -8)));
+        let mut two = vec!["a"; 99];
+        two.push("b");
+        fronts.walked(Stripes(-8, -8), true, &events(&two), now);
+        assert_eq!(fronts.turns(now).len(), 2);
+        fronts.walked(Stripes(-8, -8), false, &events(&["a"; 99]), now);
+        assert_eq!(fronts.turns(now).len(), 2);
+        fronts.walked(Stripes(-8, -8), true, &events(&["a"; 100]), now);
+        for after in [Duration::ZERO, ALONE - Duration::from_millis(1)] {
+            assert_eq!(fronts.turns(now + after).len(), 1);
+            fronts.looked(&ALL, hot, &events(&["a"; 100]), now + after);
+        }
+        fronts.looked(&ALL, hot, &events(&["a"; 100]), now + ALONE);
+        assert_eq!(fronts.turns(now + ALONE).len(), 2);
+    }
+
+    #[test]
+    fn claims_stay_with_the_last_stripe_that_gave_something() {
+        let (mut fronts, now) = (Fronts::default(), Instant::now());
+        let mut two = look(sets(0b1111, 0b1000, 0), false, true);
+        two.note.gave = 0b1010;
+        fronts.looked(&ALL, two, &events(&["a", "b"]), now);
+        let turns = fronts.turns(now);
+        let Turn::Front { stripes, .. } = &turns[0] else {
+            panic!("{turns:?}");
+        };
+        assert_eq!(stripes[0], -5);
     }
 
     #[test]

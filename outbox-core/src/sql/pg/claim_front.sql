@@ -247,7 +247,9 @@ BEGIN
         END IF;
     END LOOP;
 
-    :take
+    IF cardinality(v_tids) > 0 THEN
+        :take
+    END IF;
 
     v_note.seq := v_looked | (v_deep << 16) | (v_jammed << 32) | (v_gave << 48);
     v_note.attempts := v_refused::integer * 2;

@@ -120,6 +120,8 @@ BEGIN
             v_lo := NULL;
         ELSIF v_lo IS NULL AND v_d <> '' THEN
             v_lo := v_k >> 60;
+        ELSIF p_lo = p_hi THEN
+            v_lo := p_lo;
         ELSE
             SELECT e.khash >> 60 INTO v_lo
             FROM {events} e
@@ -186,36 +188,38 @@ BEGIN
                 END LOOP;
             END IF;
             -- At the end, and before the walk goes round: what it took must be seen to be taken.
-            :take
-            IF cardinality(v_long_d) > 0 THEN
-                INSERT INTO {runs} (destination, khash, first_seq, last_seq, fronts)
-                SELECT * FROM unnest(v_long_d, v_long_k, v_long_first, v_long_last, v_long_fronts)
+            IF cardinality(v_tids) > 0 THEN
+                :take
+                IF cardinality(v_long_d) > 0 THEN
+                    INSERT INTO {runs} (destination, khash, first_seq, last_seq, fronts)
+                    SELECT * FROM unnest(v_long_d, v_long_k, v_long_first, v_long_last, v_long_fronts)
+                    ON CONFLICT (destination, khash) DO UPDATE
+                    SET first_seq = EXCLUDED.first_seq, last_seq = EXCLUDED.last_seq,
+                        fronts = EXCLUDED.fronts;
+                END IF;
+                IF cardinality(v_short_d) > 0 THEN
+                    DELETE FROM {runs} m
+                    USING unnest(v_short_d, v_short_k) AS s(destination, khash)
+                    WHERE m.destination = s.destination AND m.khash = s.khash;
+                END IF;
+                v_fars := v_tops;
+                FOR i IN 1 .. cardinality(v_long_k) LOOP
+                    v_at := (v_long_k[i] >> 60) + 9;
+                    v_fars[v_at] := greatest(v_fars[v_at], v_long_last[i]);
+                END LOOP;
+                -- A little more, so that it has not to be written each time.
+                INSERT INTO {runs} AS m (destination, khash, first_seq, last_seq)
+                SELECT '', u.at - 9, least(u.far, 9223372036854775607) + 200,
+                    CASE WHEN u.top IS NULL THEN -9223372036854775808
+                        ELSE least(u.top, 9223372036854775607) + 200 END
+                FROM unnest(v_tops, v_fars) WITH ORDINALITY AS u(top, far, at)
+                LEFT JOIN {runs} r ON r.destination = '' AND r.khash = u.at - 9
+                WHERE u.far IS NOT NULL
+                  AND (r.khash IS NULL OR r.first_seq < u.far OR r.last_seq < u.top)
                 ON CONFLICT (destination, khash) DO UPDATE
-                SET first_seq = EXCLUDED.first_seq, last_seq = EXCLUDED.last_seq,
-                    fronts = EXCLUDED.fronts;
+                SET first_seq = greatest(m.first_seq, EXCLUDED.first_seq),
+                    last_seq = greatest(m.last_seq, EXCLUDED.last_seq);
             END IF;
-            IF cardinality(v_short_d) > 0 THEN
-                DELETE FROM {runs} m
-                USING unnest(v_short_d, v_short_k) AS s(destination, khash)
-                WHERE m.destination = s.destination AND m.khash = s.khash;
-            END IF;
-            v_fars := v_tops;
-            FOR i IN 1 .. cardinality(v_long_k) LOOP
-                v_at := (v_long_k[i] >> 60) + 9;
-                v_fars[v_at] := greatest(v_fars[v_at], v_long_last[i]);
-            END LOOP;
-            -- A little more, so that it has not to be written each time.
-            INSERT INTO {runs} AS m (destination, khash, first_seq, last_seq)
-            SELECT '', u.at - 9, least(u.far, 9223372036854774807) + 1000,
-                CASE WHEN u.top IS NULL THEN -9223372036854775808
-                    ELSE least(u.top, 9223372036854774807) + 1000 END
-            FROM unnest(v_tops, v_fars) WITH ORDINALITY AS u(top, far, at)
-            LEFT JOIN {runs} r ON r.destination = '' AND r.khash = u.at - 9
-            WHERE u.far IS NOT NULL
-              AND (r.khash IS NULL OR r.first_seq < u.far OR r.last_seq < u.top)
-            ON CONFLICT (destination, khash) DO UPDATE
-            SET first_seq = greatest(m.first_seq, EXCLUDED.first_seq),
-                last_seq = greatest(m.last_seq, EXCLUDED.last_seq);
             v_marked := NULL;
             EXIT WHEN v_ends;
             v_tids := '{}';

@@ -56,17 +56,15 @@ FROM {runs} r
 WHERE r.destination = '' AND r.khash IN (u.stripe, 16 + u.stripe)";
 
 /// Takes the rows `v_tids`.
-const TAKE: &str = "IF cardinality(v_tids) > 0 THEN
-    RETURN QUERY
-        UPDATE {events} e
-        SET attempts = e.attempts + 1, lease_token = p_token, lease_until = now() + p_lease
-        WHERE e.ctid = ANY (v_tids)
-        RETURNING e.*;
-    GET DIAGNOSTICS v_count = ROW_COUNT;
-    IF v_count <> cardinality(v_tids) THEN
-        RAISE EXCEPTION 'keyed events were changed by hand while they were claimed'
-            USING ERRCODE = 'serialization_failure';
-    END IF;
+const TAKE: &str = "RETURN QUERY
+    UPDATE {events} e
+    SET attempts = e.attempts + 1, lease_token = p_token, lease_until = now() + p_lease
+    WHERE e.ctid = ANY (v_tids)
+    RETURNING e.*;
+GET DIAGNOSTICS v_count = ROW_COUNT;
+IF v_count <> cardinality(v_tids) THEN
+    RAISE EXCEPTION 'keyed events were changed by hand while they were claimed'
+        USING ERRCODE = 'serialization_failure';
 END IF;";
 
 /// Returns the note, of which `seq`, `attempts` and mostly `destination` are set already.
