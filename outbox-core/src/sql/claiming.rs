@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
-use super::front::{Look, Turn};
+use super::front::{Brought, Look, Turn};
 use super::taken::Seen;
 use super::walk::Stripes;
 use super::{Notes, Scan, ScanState, Shape, Shapes, Shares, Start, Step, Taken};
@@ -416,7 +416,8 @@ impl<D: ClaimDriver> Run<'_, D> {
                 }
                 after = walk.after.clone();
                 let full = taken.rows() >= rows;
-                state.fronts.walked(stripes, full, &taken.events, now);
+                let brought = Brought::new(&taken.events, full, taken.unfinished);
+                state.fronts.walked(stripes, brought, now);
             }
             let got = self.keep(taken);
             let late = now.saturating_duration_since(begun) > KEYED_WALK;

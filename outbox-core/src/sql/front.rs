@@ -14,7 +14,7 @@ use crate::Claimed;
 /// How many stripes there are, and the number of the first.
 const STRIPES: usize = 16;
 const FIRST: i64 = -8;
-/// So many claims in a row ask the same stripe first, while it fills them. Claims at the same time then
+/// So many claims in a row ask the same stripe first (the last one that gave rows), while they are filled. Claims at the same time then
 /// mostly are in different stripes: they do not keep each other off, and meet few rows of each other.
 const STAY: u32 = 8;
 /// How long a jammed stripe is walked through before its front is looked at again: at first, and in the
@@ -118,6 +118,32 @@ pub(super) struct Fronts {
 struct Rest {
     until: Option<Instant>,
     length: Duration,
+    /// Whether it rests only because its rows are of few keys.
+    hot: bool,
+}
+
+/// What a walk brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Brought {
+    /// Fewer rows than it was asked for.
+    Little,
+    /// All that it was asked for.
+    All,
+    /// All that it was asked for, of one key, since it found no other that had anything.
+    OneKey,
+}
+
+impl Brought {
+    /// Of so many that were asked for. `unfinished`: the walk did not get round.
+    pub(super) fn new(events: &[Claimed], full: bool, unfinished: bool) -> Self {
+        if !full {
+            Self::Little
+        } else if !unfinished && events.len() >= 2 * HOT && keys(events) == 1 {
+            Self::OneKey
+        } else {
+            Self::All
+        }
+    }
 }
 
 impl Fronts {
@@ -125,7 +151,7 @@ impl Fronts {
     pub(super) fn turns(&self, now: Instant) -> VecDeque<Turn> {
         let order = (0..STRIPES).map(|n| (self.at + n) % STRIPES);
         let (jammed, open): (Vec<usize>, Vec<usize>) =
-            order.partition(|stripe| self.rests[*stripe].until.is_some_and(|until| now < until));
+            order.partition(|stripe| self.rests[*stripe].lasts(now));
         let mut turns = VecDeque::from(walks(&jammed));
         if open.is_empty() {
             return turns;
@@ -153,8 +179,9 @@ impl Fronts {
         } = look;
         let rows = u32::try_from(events.len()).unwrap_or(u32::MAX);
         let slow = took > SLOW.saturating_add(SLOW_ROW.saturating_mul(rows));
+        let alone = self.alone(now);
         let hot = if full && note.gave.count_ones() == 1 && is_hot(events) {
-            note.gave & !self.alone(now)
+            note.gave & !alone
         } else {
             0
         };
@@ -162,11 +189,12 @@ impl Fronts {
             self.deep = (self.deep & !(1 << stripe)) | (note.deep & (1 << stripe));
             if slow {
                 let rest = took.saturating_mul(RATION).min(LONGEST_RATION);
-                self.rests[stripe].rest(rest, now);
+                self.rests[stripe].rest(rest, false, now);
             } else if has(note.jammed | hot, stripe) {
                 let twice = self.rests[stripe].length.saturating_mul(2);
-                self.rests[stripe].rest(twice.clamp(SHORTEST, LONGEST), now);
-            } else {
+                let hot = !has(note.jammed, stripe);
+                self.rests[stripe].rest(twice.clamp(SHORTEST, LONGEST), hot, now);
+            } else if !has(alone, stripe) {
                 self.rests[stripe] = Rest::default();
             }
         }
@@ -178,19 +206,29 @@ impl Fronts {
             return;
         }
         let mut asked = stripes.iter().map(|stripe| index(*stripe));
-        let stripe = if full {
-            asked.rfind(|stripe| has(note.gave, *stripe))
-        } else {
-            asked.find(|stripe| has(note.looked, *stripe))
-        };
-        if let Some(stripe) = stripe {
+        if full {
+            let last = asked.rfind(|stripe| has(note.gave, *stripe));
+            self.stays(
+                last.map_or(self.at, |last| self.next_up_to(last, now)),
+                true,
+            );
+        } else if let Some(first) = asked.find(|stripe| has(note.looked, *stripe)) {
             if crowded {
                 // The next claim begins with what found no room.
-                (self.at, self.stayed) = (stripe, 0);
+                (self.at, self.stayed) = (first, 0);
             } else {
-                self.stays(stripe, full);
+                self.stays(first, false);
             }
         }
+    }
+
+    /// This one, unless one before it rests, whose turn would be passed over.
+    fn next_up_to(&self, last: usize, now: Instant) -> usize {
+        let round = (0..STRIPES).map(|n| (self.at + n) % STRIPES);
+        let mut before = round.take_while(|stripe| *stripe != last);
+        before
+            .find(|stripe| self.rests[*stripe].lasts(now))
+            .unwrap_or(last)
     }
 
     fn alone(&self, now: Instant) -> u16 {
@@ -199,18 +237,22 @@ impl Fronts {
         stripes.fold(0, |set, stripe| set | 1 << stripe)
     }
 
-    /// Notes what a walk through a jammed stripe brought, and whether it filled its claim. The next claim
-    /// asks others first, unless these have as much: what comes seldom must not wait for one busy key.
-    pub(super) fn walked(&mut self, walk: Stripes, full: bool, events: &[Claimed], now: Instant) {
+    /// Notes what a walk through a jammed stripe brought. The next claim asks others first, unless these have
+    /// as much: what comes seldom must not wait for one busy key.
+    pub(super) fn walked(&mut self, walk: Stripes, brought: Brought, now: Instant) {
         if walk == Stripes::ALL {
             return;
         }
         let stripe = index(walk.0);
-        self.stays(stripe, full && self.deep & !(1 << stripe) != 0);
-        // A walk takes much of one key only where no other has anything.
-        if full && events.len() >= 2 * HOT && keys(events) == 1 {
-            self.rests[stripe] = Rest::default();
+        let others_are_deep = self.deep & !(1 << stripe) != 0;
+        self.stays(stripe, brought != Brought::Little && others_are_deep);
+        let rest = &mut self.rests[stripe];
+        if brought == Brought::OneKey && rest.hot {
+            rest.until = None;
             self.alone[stripe] = now.checked_add(ALONE);
+            if !others_are_deep {
+                (self.at, self.stayed) = (stripe, 0);
+            }
         }
     }
 
@@ -229,9 +271,14 @@ impl Fronts {
 }
 
 impl Rest {
-    fn rest(&mut self, length: Duration, now: Instant) {
+    fn rest(&mut self, length: Duration, hot: bool, now: Instant) {
         self.length = length;
+        self.hot = hot;
         self.until = now.checked_add(length);
+    }
+
+    fn lasts(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| now < until)
     }
 }
 
@@ -408,7 +455,7 @@ mod tests {
         fronts.looked(&ALL, look(sets(ALL_SET, 1, 1), true, false), &[], now);
         let turns = fronts.turns(now);
         assert_eq!(turns[0], Turn::Walk(Stripes(-8, -8)));
-        fronts.walked(Stripes(-8, -8), true, &events(&["a"; 15]), now);
+        fronts.walked(Stripes(-8, -8), Brought::All, now);
         // Until it comes round, however much the others have.
         for _ in 1..STRIPES {
             let turns = fronts.turns(now);
@@ -430,21 +477,77 @@ mod tests {
     fn a_stripe_of_one_key_is_read_at_its_front_for_a_while() {
         let (mut fronts, now) = (Fronts::default(), Instant::now());
         let hot = look(sets(1, 1, 0), false, true);
-        fronts.looked(&ALL, hot, &events(&["a"; 100]), now);
+        let one_key = events(&["a"; 100]);
+        fronts.looked(&ALL, hot, &one_key, now);
         assert_eq!(fronts.turns(now)[0], Turn::Walk(Stripes(-8, -8)));
+        for other in [Brought::Little, Brought::All] {
+            fronts.walked(Stripes(-8, -8), other, now);
+            assert_eq!(fronts.turns(now).len(), 2);
+        }
+        fronts.walked(Stripes(-8, -8), Brought::OneKey, now);
+        for after in [Duration::ZERO, ALONE - Duration::from_millis(1)] {
+            let turns = fronts.turns(now + after);
+            let Turn::Front { stripes, .. } = &turns[0] else {
+                panic!("{turns:?}");
+            };
+            assert_eq!((stripes[0], turns.len()), (-8, 1));
+            fronts.looked(&ALL, hot, &one_key, now + after);
+        }
+        // Afterwards, it rests for longer each time, so that a claim comes in which looks for others.
+        let mut then = now;
+        for rest in [20, 40, 80, 160, 250, 250] {
+            then += ALONE;
+            fronts.looked(&ALL, hot, &one_key, then);
+            let end = then + Duration::from_millis(rest);
+            assert_eq!(fronts.turns(end - Duration::from_millis(1)).len(), 2);
+            assert_eq!(fronts.turns(end).len(), 1);
+            fronts.walked(Stripes(-8, -8), Brought::OneKey, then);
+        }
+    }
+
+    #[test]
+    fn a_stripe_whose_rows_wait_is_walked_through_even_if_it_has_one_key() {
+        let (mut fronts, now) = (Fronts::default(), Instant::now());
+        fronts.looked(&ALL, look(sets(ALL_SET, 1, 1), true, false), &[], now);
+        fronts.walked(Stripes(-8, -8), Brought::OneKey, now);
+        let walk = Turn::Walk(Stripes(-8, -8));
+        assert!(fronts.turns(now).contains(&walk));
+    }
+
+    #[test]
+    fn a_walk_that_got_round_and_brought_one_key_found_no_other() {
+        let brought = |key: &[&str], full, unfinished| Brought::new(&events(key), full, unfinished);
+        assert_eq!(brought(&["a"; 16], true, false), Brought::OneKey);
+        assert_eq!(brought(&["a"; 16], true, true), Brought::All);
+        assert_eq!(brought(&["a"; 16], false, false), Brought::Little);
+        assert_eq!(brought(&["a"; 15], true, false), Brought::All);
         let mut two = vec!["a"; 99];
         two.push("b");
-        fronts.walked(Stripes(-8, -8), true, &events(&two), now);
-        assert_eq!(fronts.turns(now).len(), 2);
-        fronts.walked(Stripes(-8, -8), false, &events(&["a"; 99]), now);
-        assert_eq!(fronts.turns(now).len(), 2);
-        fronts.walked(Stripes(-8, -8), true, &events(&["a"; 100]), now);
-        for after in [Duration::ZERO, ALONE - Duration::from_millis(1)] {
-            assert_eq!(fronts.turns(now + after).len(), 1);
-            fronts.looked(&ALL, hot, &events(&["a"; 100]), now + after);
-        }
-        fronts.looked(&ALL, hot, &events(&["a"; 100]), now + ALONE);
-        assert_eq!(fronts.turns(now + ALONE).len(), 2);
+        assert_eq!(brought(&two, true, false), Brought::All);
+    }
+
+    /// However much the stripes behind it give.
+    #[test]
+    fn a_stripe_that_rests_gets_its_turn_while_others_fill_the_claims() {
+        let (mut fronts, now) = (Fronts::default(), Instant::now());
+        let many = events(&["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"]);
+        let mut jammed = look(sets(0b11, 0b11, 0b01), false, true);
+        jammed.note.gave = 0b10;
+        fronts.looked(&ALL, jammed, &many, now);
+        assert_eq!(fronts.turns(now)[0], Turn::Walk(Stripes(-8, -8)));
+        // Also where the turn comes from one before it that has nothing.
+        let (mut fronts, now) = (Fronts::default(), Instant::now());
+        fronts.looked(
+            &ALL[1..],
+            look(sets(0b10, 0b10, 0b10), false, false),
+            &[],
+            now,
+        );
+        fronts.at = 0;
+        let mut behind = look(sets(0b101, 0b100, 0), false, true);
+        behind.note.gave = 0b100;
+        fronts.looked(&[-8, -6], behind, &many, now);
+        assert_eq!(fronts.turns(now)[0], Turn::Walk(Stripes(-7, -7)));
     }
 
     #[test]

@@ -21,8 +21,7 @@
 -- has that in both xmin and xmax, and is free.
 --
 -- One row more than the claimed ones is returned: shape -1, with the key that the next call starts
--- after, and in attempts 1 where the next call should follow at once, plus 2 where others guarded a stripe
--- with rows.
+-- after, and in attempts 1 where the next call should follow at once, plus 2 where others guarded a stripe.
 CREATE FUNCTION {claim_keyed_v1}(
     p_token uuid, p_lease interval, p_rows integer, p_bytes bigint, p_first boolean,
     p_destination text, p_khash bigint,
@@ -115,7 +114,7 @@ BEGIN
 
     LOOP
         v_ends := v_rows <= 0 OR v_bytes <= 0 OR v_budget <= 0;
-        -- The next stripe that has rows; at first the one within which the last call stopped.
+        -- The next stripe that has rows (or the only one); at first the one within which the last call stopped.
         IF v_ends OR v_round THEN
             v_lo := NULL;
         ELSIF v_lo IS NULL AND v_d <> '' THEN
