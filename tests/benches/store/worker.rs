@@ -16,6 +16,9 @@ pub(crate) const LEASE: Duration = Duration::from_secs(30);
 /// poll interval.
 pub(crate) const WAIT: Duration = Duration::from_millis(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// It claims again sooner where the store says that there is more to look at, so many times in a row.
+const SOON: Duration = Duration::from_millis(1);
+const PATIENCE: u32 = 3;
 
 /// How to drain.
 #[derive(Clone, Copy)]
@@ -118,16 +121,20 @@ pub(crate) async fn by_store<S: OutboxStore + 'static>(
 async fn one<S: OutboxStore>(store: S, progress: Arc<Progress>) -> Vec<Entry> {
     let rows = NonZeroU32::new(progress.plan.batch).expect("rows");
     let mut log = Vec::new();
-    let mut wait = WAIT;
+    let (mut wait, mut empties) = (WAIT, 0);
     while !progress.is_done() {
         let claim = store.claim(&ClaimRequest::new(rows, LEASE)).await;
-        let events = claim.expect("claimed").events;
+        let claim = claim.expect("claimed");
+        let events = claim.events;
         if events.is_empty() {
-            progress.wait(wait).await;
+            empties += 1;
+            let due = claim.next_due.filter(|_| empties <= PATIENCE);
+            let long = due.map_or(wait, |due| due.max(SOON).min(wait));
+            progress.wait(long).await;
             wait = (wait * 5).min(LONGEST_WAIT);
             continue;
         }
-        wait = WAIT;
+        (wait, empties) = (WAIT, 0);
         let claimed = progress.ticks.next();
         let published = published(&events);
         let settled = progress.ticks.next();
