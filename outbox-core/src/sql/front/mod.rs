@@ -5,17 +5,23 @@
 //! keys that have to wait fill the front of a stripe, it is *jammed*: for a while, its keys are walked
 //! through one by one instead.
 
-use std::collections::{HashSet, VecDeque};
+mod seen;
+
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+
+pub(super) use seen::{Brought, FrontNote, Look};
 
 use super::walk::Stripes;
 use crate::Claimed;
+use seen::is_hot;
 
 /// How many stripes there are, and the number of the first.
 const STRIPES: usize = 16;
 const FIRST: i64 = -8;
-/// So many claims in a row ask the same stripe first (the last one that gave rows), while they are filled. Claims at the same time then
-/// mostly are in different stripes: they do not keep each other off, and meet few rows of each other.
+/// So many claims in a row ask the same stripe first (the last one that gave rows), while they are filled.
+/// Claims at the same time then mostly are in different stripes: they do not keep each other off, and meet few
+/// rows of each other.
 const STAY: u32 = 8;
 /// How long a jammed stripe is walked through before its front is looked at again: at first, and in the
 /// end, as that doubles each time.
@@ -34,32 +40,17 @@ const MANY: usize = 4;
 /// How long a stripe of which a walk found one key alone is read from its front, as if it were not hot. That
 /// costs less, the more so the more deleted rows there are before it.
 const ALONE: Duration = Duration::from_millis(100);
-/// A stripe's first rows are of few keys where there are so many for each key. Others would have to wait
-/// behind a long backlog of these. A claim of less than twice as many rows does not tell.
-const HOT: usize = 8;
 
-/// What a claim at fronts tells of the stripes that it was given; each set has a bit for each stripe.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct FrontNote {
-    looked: u16,
-    deep: u16,
-    jammed: u16,
-    gave: u16,
+/// A statement that a claim of keyed rows makes, where those before it found less than half of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// At the fronts of these stripes, all at once or one by one.
+    Front { stripes: Vec<i64>, together: bool },
+    /// By a walk through these stripes.
+    Walk(Stripes),
 }
 
 impl FrontNote {
-    /// Reads the note's `seq`: the stripes that were looked at, those that have more rows than were read,
-    /// those that are jammed, those that gave rows.
-    pub(super) const fn new(sets: i64) -> Self {
-        let bytes = sets.to_le_bytes();
-        Self {
-            looked: u16::from_le_bytes([bytes[0], bytes[1]]),
-            deep: u16::from_le_bytes([bytes[2], bytes[3]]),
-            jammed: u16::from_le_bytes([bytes[4], bytes[5]]),
-            gave: u16::from_le_bytes([bytes[6], bytes[7]]),
-        }
-    }
-
     /// What a claim does next that found less than half: looks further into stripes, or walks through those
     /// that are jammed.
     pub(super) fn next(self, together: bool) -> Vec<Turn> {
@@ -75,28 +66,6 @@ impl FrontNote {
         let deep = (!stripes.is_empty()).then_some(stripes);
         deep.map(front).into_iter().collect()
     }
-}
-
-/// A claim at the fronts of stripes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
-    pub(super) note: FrontNote,
-    /// Whether it asked all of them at once.
-    pub(super) together: bool,
-    /// Whether it brought all that it asked for.
-    pub(super) full: bool,
-    /// Whether its rows found no room beside those of other shapes.
-    pub(super) crowded: bool,
-    pub(super) took: Duration,
-}
-
-/// A statement that a claim of keyed rows makes, where those before it found less than half of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// At the fronts of these stripes, all at once or one by one.
-    Front { stripes: Vec<i64>, together: bool },
-    /// By a walk through these stripes.
-    Walk(Stripes),
 }
 
 /// What is known of the fronts of all stripes.
@@ -120,30 +89,6 @@ struct Rest {
     length: Duration,
     /// Whether it rests only because its rows are of few keys.
     hot: bool,
-}
-
-/// What a walk brought.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Brought {
-    /// Fewer rows than it was asked for.
-    Little,
-    /// All that it was asked for.
-    All,
-    /// All that it was asked for, of one key, since it found no other that had anything.
-    OneKey,
-}
-
-impl Brought {
-    /// Of so many that were asked for. `unfinished`: the walk did not get round.
-    pub(super) fn new(events: &[Claimed], full: bool, unfinished: bool) -> Self {
-        if !full {
-            Self::Little
-        } else if !unfinished && events.len() >= 2 * HOT && keys(events) == 1 {
-            Self::OneKey
-        } else {
-            Self::All
-        }
-    }
 }
 
 impl Fronts {
@@ -282,19 +227,6 @@ impl Rest {
     }
 }
 
-/// Whether these events of one stripe are of few keys.
-fn is_hot(events: &[Claimed]) -> bool {
-    events.len() < 2 * HOT || keys(events) * HOT <= events.len()
-}
-
-fn keys(events: &[Claimed]) -> usize {
-    let keys: HashSet<_> = events
-        .iter()
-        .map(|claimed| (&claimed.event.destination, &claimed.event.key))
-        .collect();
-    keys.len()
-}
-
 const fn has(set: u16, stripe: usize) -> bool {
     set >> stripe & 1 > 0
 }
@@ -323,9 +255,8 @@ fn only(stripe: usize) -> Stripes {
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "instants for a pure function")]
 mod tests {
+    use super::seen::tests::events;
     use super::*;
-    use crate::LeaseToken;
-    use crate::sql::EventRow;
 
     const ALL_SET: u16 = u16::MAX;
     const ALL: [i64; STRIPES] = [-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7];
@@ -350,19 +281,6 @@ mod tests {
         }
     }
 
-    fn events(keys: &[&str]) -> Vec<Claimed> {
-        let claimed = |key: &&str| {
-            let mut row = EventRow::unreadable(1);
-            row.event_type = "T".to_owned();
-            row.destination = "d".to_owned();
-            row.key = Some((*key).to_owned());
-            let now = std::time::SystemTime::UNIX_EPOCH;
-            row.claimed(LeaseToken::new(), now, false)
-                .expect("an event")
-        };
-        keys.iter().map(claimed).collect()
-    }
-
     #[test]
     fn stripes_are_asked_together_until_one_has_more_than_was_read() {
         let (mut fronts, now) = (Fronts::default(), Instant::now());
@@ -385,13 +303,6 @@ mod tests {
         };
         assert_eq!(sets(ALL_SET, 8, 0).next(true), [further]);
         assert_eq!(sets(ALL_SET, 0, 0).next(true), []);
-    }
-
-    #[test]
-    fn a_note_tells_of_four_sets() {
-        let note = FrontNote::new(i64::MIN | 4 << 32 | 2 << 16 | 0x8001);
-        let sets = (note.looked, note.deep, note.jammed, note.gave);
-        assert_eq!(sets, (0x8001, 2, 4, 0x8000));
     }
 
     #[test]
@@ -512,18 +423,6 @@ mod tests {
         fronts.walked(Stripes(-8, -8), Brought::OneKey, now);
         let walk = Turn::Walk(Stripes(-8, -8));
         assert!(fronts.turns(now).contains(&walk));
-    }
-
-    #[test]
-    fn a_walk_that_got_round_and_brought_one_key_found_no_other() {
-        let brought = |key: &[&str], full, unfinished| Brought::new(&events(key), full, unfinished);
-        assert_eq!(brought(&["a"; 16], true, false), Brought::OneKey);
-        assert_eq!(brought(&["a"; 16], true, true), Brought::All);
-        assert_eq!(brought(&["a"; 16], false, false), Brought::Little);
-        assert_eq!(brought(&["a"; 15], true, false), Brought::All);
-        let mut two = vec!["a"; 99];
-        two.push("b");
-        assert_eq!(brought(&two, true, false), Brought::All);
     }
 
     /// However much the stripes behind it give.
