@@ -152,6 +152,25 @@ mod tests {
     }
 
     #[test]
+    fn names_each_field_that_is_too_long() {
+        let long = |bytes| "x".repeat(bytes);
+        for (event, field) in [
+            (NewEvent::bytes(long(256), "x").to("d"), "event_type"),
+            (valid().to(long(2_049)), "destination"),
+            (valid().content_type(long(256)), "content_type"),
+            (valid().aggregate(long(256), "1"), "aggregate_type"),
+            (valid().aggregate("T", long(256)), "aggregate_id"),
+            (valid().key(long(256)), "key"),
+            (valid().dedup_key(long(256)), "dedup_key"),
+            (valid().header("a", long(16 << 10)), "headers"),
+        ] {
+            let refused = refused(&event);
+            let named = format!("event field `{field}` has ");
+            assert!(refused.starts_with(&named), "{field}: {refused}");
+        }
+    }
+
+    #[test]
     fn refuses_a_missing_destination() {
         assert_eq!(
             refused(&NewEvent::bytes("T", "x")),

@@ -95,3 +95,27 @@ pub fn check_version(found: i32, own: i32, migrate: &str) -> Result<(), Error> {
         format!("the outbox schema has version {found}, this library works on {own}: {problem}"),
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_of_the_own_version_or_the_next_is_accepted() {
+        let problem = |found| {
+            let checked = check_version(found, 2, "store.migrate()");
+            checked.err().map(|error| (error.kind(), error.to_string()))
+        };
+        assert_eq!((problem(2), problem(3)), (None, None));
+        for (found, remedy) in [
+            (0, "`store.migrate()` updates it"),
+            (1, "`store.migrate()` updates it"),
+            (4, "use a newer version of this library"),
+        ] {
+            let (kind, text) = problem(found).expect("a problem");
+            assert_eq!(kind, ErrorKind::Schema);
+            let version = format!("has version {found}, this library works on 2: {remedy}");
+            assert!(text.contains(&version), "{text}");
+        }
+    }
+}
