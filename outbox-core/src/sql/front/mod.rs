@@ -185,12 +185,13 @@ impl Fronts {
     /// Notes what a walk through a jammed stripe brought. The next claim asks others first, unless these have
     /// as much: what comes seldom must not wait for one busy key.
     pub(super) fn walked(&mut self, walk: Stripes, brought: Brought, now: Instant) {
-        if walk == Stripes::ALL {
-            return;
-        }
-        let stripe = index(walk.0);
+        let all = walk == Stripes::ALL;
+        let stripe = if all { self.at } else { index(walk.0) };
         let others_are_deep = self.deep & !(1 << stripe) != 0;
         self.stays(stripe, brought != Brought::Little && others_are_deep);
+        if all {
+            return;
+        }
         let rest = &mut self.rests[stripe];
         if brought == Brought::OneKey && rest.hot {
             rest.until = None;
@@ -496,6 +497,19 @@ mod tests {
             now,
         );
         assert_eq!(fronts.turns(now), [all]);
+    }
+
+    #[test]
+    fn a_walk_through_all_keys_in_vain_is_not_what_the_next_claim_begins_with() {
+        let (mut fronts, now) = (Fronts::default(), Instant::now());
+        let many = look(sets(ALL_SET, ALL_SET, 0b1_1111), false, false);
+        fronts.looked(&ALL, many, &[], now);
+        fronts.at = 4;
+        let all = Turn::Walk(Stripes::ALL);
+        assert_eq!(fronts.turns(now)[0], all);
+        fronts.walked(Stripes::ALL, Brought::Little, now);
+        assert_ne!(fronts.turns(now)[0], all);
+        assert_eq!(fronts.turns(now)[1], all);
     }
 
     #[test]
