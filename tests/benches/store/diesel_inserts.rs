@@ -1,14 +1,9 @@
 //! The inserts by hand through diesel.
 
-use std::io::Write;
-
-use diesel::expression::AsExpression;
-use diesel::pg::Pg;
-use diesel::serialize::{self, IsNull, Output, ToSql};
-use diesel::sql_types::{Array, Binary, Text, Uuid};
 use diesel::{ExpressionMethods, QueryResult};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 
+use crate::cached::{Bound, Cached, Id};
 use crate::inserts::{Columns, JSON, MANY, TYPE};
 use crate::setup::DESTINATION;
 
@@ -27,18 +22,6 @@ diesel::table! {
     business (id) {
         id -> BigInt,
         note -> Text,
-    }
-}
-
-/// Sixteen bytes as a UUID.
-#[derive(Debug, Clone, Copy, AsExpression)]
-#[diesel(sql_type = Uuid)]
-struct Id([u8; 16]);
-
-impl ToSql<Uuid, Pg> for Id {
-    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
-        out.write_all(&self.0)?;
-        Ok(IsNull::No)
     }
 }
 
@@ -64,16 +47,15 @@ pub(crate) async fn one(conn: &mut AsyncPgConnection, row: &Columns) {
         .expect("inserted");
 }
 
+/// As an expert would: a text that is prepared once.
 pub(crate) async fn many(conn: &mut AsyncPgConnection, rows: &[Columns]) {
-    let ids: Vec<Id> = rows.iter().map(|row| Id(row.id)).collect();
-    let payloads: Vec<&[u8]> = rows.iter().map(|row| row.payload.as_slice()).collect();
-    diesel::sql_query(MANY)
-        .bind::<Array<Uuid>, _>(ids)
-        .bind::<Array<Text>, _>(vec![TYPE; rows.len()])
-        .bind::<Array<Text>, _>(vec![DESTINATION; rows.len()])
-        .bind::<Array<Binary>, _>(payloads)
-        .bind::<Array<Text>, _>(vec![JSON; rows.len()])
-        .execute(conn)
-        .await
-        .expect("inserted");
+    let values = vec![
+        Bound::Ids(rows.iter().map(|row| Id(row.id)).collect()),
+        Bound::Texts(vec![TYPE; rows.len()]),
+        Bound::Texts(vec![DESTINATION; rows.len()]),
+        Bound::Bytes(rows.iter().map(|row| row.payload.as_slice()).collect()),
+        Bound::Texts(vec![JSON; rows.len()]),
+    ];
+    let insert: Cached<'_> = Cached::new(MANY, values);
+    insert.execute(conn).await.expect("inserted");
 }

@@ -1,14 +1,19 @@
 //! Loops over the best statements known, by hand, on the store's own table: a heap-only claim by
 //! `ctid` behind a low-water mark, and a delete that proves the token.
 
+mod through_diesel;
+mod through_sqlx;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use diesel_async::AsyncPgConnection;
+use diesel_async::pooled_connection::deadpool::Pool;
 use outbox_core::LeaseToken;
-use outbox_sqlx::sqlx::postgres::PgRow;
-use outbox_sqlx::sqlx::types::Uuid;
-use outbox_sqlx::sqlx::{self, AssertSqlSafe, PgPool, Row, ValueRef};
+use outbox_sqlx::sqlx::PgPool;
 
+use self::through_diesel::Diesel;
+use self::through_sqlx::Sqlx;
 use crate::check::Entry;
 use crate::worker::{Drained, Plan, Progress, WAIT, work};
 
@@ -25,19 +30,33 @@ pub(crate) enum Kind {
     Marking,
 }
 
-pub(crate) async fn by_hand(pool: &PgPool, kind: Kind, plan: Plan) -> Drained {
-    let claim: Arc<str> = match kind {
-        Kind::Bare | Kind::Unmarked => bare(plan.batch),
-        Kind::Same => same(plan.batch),
-        Kind::Marking => marking(plan.batch),
-    }
-    .into();
-    work(plan, |progress| {
-        one(pool.clone(), kind, Arc::clone(&claim), progress)
-    })
-    .await
+/// What runs the two statements.
+trait Driver: Send {
+    /// The numbers of the claimed events, all of whose columns were read.
+    fn claim(&self, token: [u8; 16], mark: i64) -> impl Future<Output = Vec<i64>> + Send;
+
+    /// How many events were settled.
+    fn settle(&self, seqs: Vec<i64>, token: [u8; 16]) -> impl Future<Output = usize> + Send;
 }
 
+pub(crate) async fn by_hand(pool: &PgPool, kind: Kind, plan: Plan) -> Drained {
+    let driver = || Sqlx::new(pool.clone(), kind, claim(kind, plan.batch));
+    work(plan, |progress| one(driver(), kind, progress)).await
+}
+
+/// The loop with the store's guarantees, through diesel.
+pub(crate) async fn by_hand_through_diesel(pool: &Pool<AsyncPgConnection>, plan: Plan) -> Drained {
+    let driver = || Diesel::new(pool.clone(), claim(Kind::Same, plan.batch));
+    work(plan, |progress| one(driver(), Kind::Same, progress)).await
+}
+
+fn claim(kind: Kind, batch: u32) -> String {
+    match kind {
+        Kind::Bare | Kind::Unmarked => bare(batch),
+        Kind::Same => same(batch),
+        Kind::Marking => marking(batch),
+    }
+}
 fn bare(batch: u32) -> String {
     format!(
         "UPDATE outbox_events SET attempts = attempts + 1, lease_token = $1,
@@ -91,27 +110,26 @@ const SETTLE: &str =
 const MARK: &str = "UPDATE marked SET published_at = now()
     WHERE seq = ANY ($1) AND lease_token = $2 RETURNING seq";
 
-async fn one(pool: PgPool, kind: Kind, claim: Arc<str>, progress: Arc<Progress>) -> Vec<Entry> {
-    let settle = if kind == Kind::Marking { MARK } else { SETTLE };
+const fn settle(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Marking => MARK,
+        _ => SETTLE,
+    }
+}
+
+async fn one(driver: impl Driver, kind: Kind, progress: Arc<Progress>) -> Vec<Entry> {
     let mut mark = i64::MIN;
     let mut log = Vec::new();
     while !progress.is_done() {
-        let token = Uuid::from_bytes(*LeaseToken::new().as_bytes());
-        let rows = sqlx::query(AssertSqlSafe(Arc::clone(&claim)))
-            .bind(token)
-            .bind(mark)
-            .fetch_all(&pool)
-            .await
-            .expect("claimed");
-        if rows.is_empty() {
+        let token = *LeaseToken::new().as_bytes();
+        let mut seqs = driver.claim(token, mark).await;
+        if seqs.is_empty() {
             mark = i64::MIN;
             tokio::time::sleep(WAIT).await;
             continue;
         }
         let claimed = progress.ticks.next();
-        let mut events: Vec<Event> = rows.iter().map(|row| Event::read(row, kind)).collect();
-        events.sort_unstable_by_key(|event| event.seq);
-        let seqs: Vec<i64> = events.iter().map(|event| event.seq).collect();
+        seqs.sort_unstable();
         if kind != Kind::Unmarked {
             mark = seqs[seqs.len() - 1];
         }
@@ -123,17 +141,18 @@ async fn one(pool: PgPool, kind: Kind, claim: Arc<str>, progress: Arc<Progress>)
             claimed,
             settled,
         }));
-        let deleted = sqlx::query(settle).bind(seqs).bind(token).fetch_all(&pool);
-        let deleted = deleted.await.expect("settled").len();
-        assert_eq!(deleted, events.len(), "leases were lost");
+        let expected = seqs.len();
+        let deleted = driver.settle(seqs, token).await;
+        assert_eq!(deleted, expected, "leases were lost");
         progress.settled(&log[begun..]);
     }
     log
 }
 
+/// What every loop reads.
 struct Event {
     seq: i64,
-    _id: Uuid,
+    _id: [u8; 16],
     _event_type: String,
     _destination: String,
     _payload: Vec<u8>,
@@ -142,7 +161,7 @@ struct Event {
     _rest: Option<Rest>,
 }
 
-/// What only the loop with the same guarantees reads.
+/// What only the loop with the same guarantees reads. Instants are µs since 2000.
 struct Rest {
     _key: Option<String>,
     _content_type: String,
@@ -157,46 +176,12 @@ struct Rest {
     _lease_until: Option<i64>,
 }
 
-impl Event {
-    fn read(row: &PgRow, kind: Kind) -> Self {
-        let headers: Option<&str> = row.get(5);
-        let headers = headers.map(|text| serde_json::from_str(text).expect("headers"));
-        Self {
-            seq: row.get(0),
-            _id: row.get(1),
-            _event_type: row.get(2),
-            _destination: row.get(3),
-            _payload: row.get(4),
-            _headers: headers.unwrap_or_default(),
-            _attempts: row.get(6),
-            _rest: (kind == Kind::Same).then(|| Rest::read(row)),
-        }
-    }
+fn headers(text: Option<&str>) -> BTreeMap<String, String> {
+    let headers = text.map(|text| serde_json::from_str(text).expect("headers"));
+    headers.unwrap_or_default()
 }
 
-impl Rest {
-    fn read(row: &PgRow) -> Self {
-        Self {
-            _key: row.get(7),
-            _content_type: row.get(8),
-            _aggregate_type: row.get(9),
-            _aggregate_id: row.get(10),
-            _dedup_key: row.get(11),
-            _created_at: stamp(row, 12),
-            _expires_at: stamp(row, 13),
-            _max_attempts: row.get(14),
-            _replays: row.get(15),
-            _last_error: row.get(16),
-            _lease_until: stamp(row, 17),
-        }
-    }
-}
-
-/// A `timestamptz`, in µs since 2000.
-fn stamp(row: &PgRow, column: usize) -> Option<i64> {
-    let value = row.try_get_raw(column).expect("a column");
-    (!value.is_null()).then(|| {
-        let bytes = value.as_bytes().expect("binary");
-        i64::from_be_bytes(bytes.try_into().expect("eight bytes"))
-    })
+fn seqs(mut events: Vec<Event>) -> Vec<i64> {
+    events.sort_unstable_by_key(|event| event.seq);
+    events.iter().map(|event| event.seq).collect()
 }

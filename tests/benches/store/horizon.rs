@@ -100,6 +100,9 @@ impl Lane {
         let plan = Plan::new(BATCH, 1, events);
         let drained = by_store(|| self.store.clone(), plan).await;
         let rate = checked(&drained, events);
+        if self.key.is_some() {
+            check::ordered(&drained.log);
+        }
         self.rates.push(rate);
         rate
     }

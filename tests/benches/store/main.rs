@@ -8,6 +8,7 @@
 #![expect(clippy::print_stdout, reason = "a program")]
 
 mod alternate;
+mod cached;
 mod check;
 mod diesel_inserts;
 mod drain;
