@@ -1,16 +1,19 @@
 //! Numbers beyond 32 bits, and payloads beyond what is allowed by default.
 #![expect(clippy::unwrap_used, reason = "a failure of the set-up fails the test")]
 
+#[path = "harness/open.rs"]
+mod open;
+
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use open::Open;
 use outbox_core::{
     ClaimRequest, DeadLetterFilter, DeadLetters, DeathReason, Enqueue, EventLimits, Maintenance,
     NewEvent, OutboxStore, Outcome, Replay, Settlement,
 };
-use outbox_sqlx::sqlx::{self, Executor, MySqlPool, PgPool};
+use outbox_sqlx::sqlx::{self, Executor};
 use outbox_sqlx::{MySqlStore, PgStore, SqliteStore};
-use tests::{MySqlServer, PgServer};
 
 /// The number that the next event gets, at least.
 const NEXT: i64 = 5_000_000_000;
@@ -76,34 +79,24 @@ where
 
 #[tokio::test]
 async fn events_survive_on_postgres() {
-    let url = PgServer::shared().create_database();
-    let store = PgStore::new(PgPool::connect(&url).await.unwrap()).limits(limits());
-    store.migrate().await.unwrap();
-    let mut conn = store.pool().acquire().await.unwrap();
+    let (store, mut conn, _) = PgStore::open().await;
     let next = sqlx::query("SELECT setval('outbox_events_seq', $1)").bind(NEXT);
     conn.execute(next).await.unwrap();
-    survive(&store, &mut *conn).await;
+    survive(&store.limits(limits()), &mut *conn).await;
 }
 
 #[tokio::test]
 async fn events_survive_on_mysql() {
-    let url = MySqlServer::shared().create_database();
-    let store = MySqlStore::new(MySqlPool::connect(&url).await.unwrap()).limits(limits());
-    store.migrate().await.unwrap();
-    let mut conn = store.pool().acquire().await.unwrap();
+    let (store, mut conn, _) = MySqlStore::open().await;
     let next = "ALTER TABLE outbox_events AUTO_INCREMENT = 5000000000";
     conn.execute(next).await.unwrap();
-    survive(&store, &mut *conn).await;
+    survive(&store.limits(limits()), &mut *conn).await;
 }
 
 #[tokio::test]
 async fn events_survive_on_sqlite() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::connect(folder.path().join("db")).await;
-    let store = store.unwrap().limits(limits());
-    store.migrate().await.unwrap();
-    let mut conn = store.pool().acquire().await.unwrap();
+    let (store, mut conn, _folder) = SqliteStore::open().await;
     let next = "INSERT INTO sqlite_sequence (name, seq) VALUES ('outbox_events', 5000000000)";
     conn.execute(next).await.unwrap();
-    survive(&store, &mut *conn).await;
+    survive(&store.limits(limits()), &mut *conn).await;
 }

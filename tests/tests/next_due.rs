@@ -1,13 +1,15 @@
 //! A claim that brings nothing tells when the next event falls due.
 #![expect(clippy::unwrap_used, reason = "a failure of the set-up fails the test")]
 
+#[path = "harness/open.rs"]
+mod open;
+
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use open::Open;
 use outbox_core::{ClaimRequest, Destinations, Enqueue, Hold, NewEvent, OutboxStore};
-use outbox_sqlx::sqlx::{MySqlPool, PgPool};
 use outbox_sqlx::{MySqlStore, PgStore, SqliteStore};
-use tests::{MySqlServer, PgServer};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -51,29 +53,18 @@ where
 
 #[tokio::test]
 async fn is_told_by_postgres() {
-    let url = PgServer::shared().create_database();
-    let store = PgStore::new(PgPool::connect(&url).await.unwrap());
-    store.migrate().await.unwrap();
-    let mut conn = store.pool().acquire().await.unwrap();
+    let (store, mut conn, _) = PgStore::open().await;
     is_told(&store, &mut *conn).await;
 }
 
 #[tokio::test]
 async fn is_told_by_mysql() {
-    let url = MySqlServer::shared().create_database();
-    let store = MySqlStore::new(MySqlPool::connect(&url).await.unwrap());
-    store.migrate().await.unwrap();
-    let mut conn = store.pool().acquire().await.unwrap();
+    let (store, mut conn, _) = MySqlStore::open().await;
     is_told(&store, &mut *conn).await;
 }
 
 #[tokio::test]
 async fn is_told_by_sqlite() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::connect(folder.path().join("db"))
-        .await
-        .unwrap();
-    store.migrate().await.unwrap();
-    let mut conn = store.pool().acquire().await.unwrap();
+    let (store, mut conn, _folder) = SqliteStore::open().await;
     is_told(&store, &mut *conn).await;
 }

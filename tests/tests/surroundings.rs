@@ -2,9 +2,13 @@
 //! connections without a transaction.
 #![expect(clippy::unwrap_used, reason = "a failure of the set-up fails the test")]
 
+#[path = "harness/open.rs"]
+mod open;
+
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use open::Open;
 use outbox_core::sql::{Migration, TableNames, mysql, pg};
 use outbox_core::{
     BlockedKeyPage, ClaimRequest, DeadLetterFilter, DeadLetters, Destinations, Enqueue, ErrorKind,
@@ -25,15 +29,20 @@ fn request() -> ClaimRequest {
     ClaimRequest::new(NonZeroU32::new(10).unwrap(), Duration::from_secs(60))
 }
 
-/// Claims and publishes until nothing is open; returns how many.
+/// Claims and publishes; returns how many.
+async fn publish(store: &impl OutboxStore) -> usize {
+    let claim = store.claim(&request()).await.unwrap();
+    let settle = |one: &outbox_core::Claimed| Settlement::new(one.lease, Outcome::Published);
+    let batch: Vec<Settlement> = claim.events.iter().map(settle).collect();
+    store.settle(&batch).await.unwrap();
+    batch.len()
+}
+
+/// Publishes until nothing is open; returns how many.
 async fn drain(store: &(impl OutboxStore + Maintenance)) -> usize {
     let mut drained = 0;
     while store.stats(10).await.unwrap().pending.value > 0 {
-        let claim = store.claim(&request()).await.unwrap();
-        let settle = |one: &outbox_core::Claimed| Settlement::new(one.lease, Outcome::Published);
-        let batch: Vec<Settlement> = claim.events.iter().map(settle).collect();
-        store.settle(&batch).await.unwrap();
-        drained += batch.len();
+        drained += publish(store).await;
     }
     drained
 }
@@ -130,9 +139,9 @@ mod isolation {
         // A setting of the role goes before that of the database.
         let url = url.replace("postgres@", "relay@");
         let store = PgStore::new(PgPool::connect(&url).await.unwrap());
-        let mut claimed = 0;
-        while claimed < 30 {
-            claimed += store.claim(&request()).await.unwrap().events.len();
+        let mut published = 0;
+        while published < 30 {
+            published += publish(&store).await;
         }
     }
 }
@@ -226,29 +235,19 @@ mod without_a_transaction {
 
     #[tokio::test]
     async fn a_failed_enqueue_takes_no_dedup_key_on_postgres() {
-        let url = PgServer::shared().create_database();
-        let store = PgStore::new(PgPool::connect(&url).await.unwrap());
-        store.migrate().await.unwrap();
-        let mut conn = store.pool().acquire().await.unwrap();
+        let (store, mut conn, _) = PgStore::open().await;
         a_failed_enqueue_takes_no_key::<sqlx::Postgres, _>(&store, &mut conn).await;
     }
 
     #[tokio::test]
     async fn a_failed_enqueue_takes_no_dedup_key_on_mysql() {
-        let url = MySqlServer::shared().create_database();
-        let store = MySqlStore::new(MySqlPool::connect(&url).await.unwrap());
-        store.migrate().await.unwrap();
-        let mut conn = store.pool().acquire().await.unwrap();
+        let (store, mut conn, _) = MySqlStore::open().await;
         a_failed_enqueue_takes_no_key::<sqlx::MySql, _>(&store, &mut conn).await;
     }
 
     #[tokio::test]
     async fn a_failed_enqueue_takes_no_dedup_key_on_sqlite() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("db");
-        let store = SqliteStore::connect(path).await.unwrap();
-        store.migrate().await.unwrap();
-        let mut conn = store.pool().acquire().await.unwrap();
+        let (store, mut conn, _folder) = SqliteStore::open().await;
         a_failed_enqueue_takes_no_key::<sqlx::Sqlite, _>(&store, &mut conn).await;
     }
 }
@@ -295,27 +294,19 @@ mod savepoints {
 
     #[tokio::test]
     async fn roll_back_what_came_after_them_on_postgres() {
-        let url = PgServer::shared().create_database();
-        let store = PgStore::new(PgPool::connect(&url).await.unwrap());
-        store.migrate().await.unwrap();
+        let (store, _, _) = PgStore::open().await;
         roll_back_alone(&store, store.pool()).await;
     }
 
     #[tokio::test]
     async fn roll_back_what_came_after_them_on_mysql() {
-        let url = MySqlServer::shared().create_database();
-        let store = MySqlStore::new(MySqlPool::connect(&url).await.unwrap());
-        store.migrate().await.unwrap();
+        let (store, _, _) = MySqlStore::open().await;
         roll_back_alone(&store, store.pool()).await;
     }
 
     #[tokio::test]
     async fn roll_back_what_came_after_them_on_sqlite() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = SqliteStore::connect(folder.path().join("db"))
-            .await
-            .unwrap();
-        store.migrate().await.unwrap();
+        let (store, _, _folder) = SqliteStore::open().await;
         roll_back_alone(&store, store.pool()).await;
     }
 }
@@ -350,11 +341,8 @@ mod a_database_that_can_only_be_read {
 
     #[tokio::test]
     async fn serves_lists_and_counts_on_postgres() {
-        let url = PgServer::shared().create_database();
+        let (store, mut conn, url) = PgStore::open().await;
         let (_, database) = url.rsplit_once('/').unwrap();
-        let store = PgStore::new(PgPool::connect(&url).await.unwrap());
-        store.migrate().await.unwrap();
-        let mut conn = store.pool().acquire().await.unwrap();
         store.enqueue(&mut *conn, event()).await.unwrap();
         let set = format!("ALTER DATABASE {database} SET default_transaction_read_only = on");
         run::<sqlx::Postgres>(&url, &[&set]).await;
@@ -385,11 +373,8 @@ mod a_database_that_can_only_be_read {
 
     #[tokio::test]
     async fn serves_lists_and_counts_on_sqlite() {
-        let folder = tempfile::tempdir().unwrap();
+        let (store, mut conn, folder) = SqliteStore::open().await;
         let path = folder.path().join("db");
-        let store = SqliteStore::connect(&path).await.unwrap();
-        store.migrate().await.unwrap();
-        let mut conn = store.pool().acquire().await.unwrap();
         store.enqueue(&mut *conn, event()).await.unwrap();
         drop(conn);
         let options = sqlx::sqlite::SqliteConnectOptions::new()
@@ -499,30 +484,19 @@ mod a_discard {
 
     #[tokio::test]
     async fn is_recorded_with_its_reason_on_postgres() {
-        let url = PgServer::shared().create_database();
-        let store = PgStore::new(PgPool::connect(&url).await.unwrap());
-        store.migrate().await.unwrap();
-        let mut conn = store.pool().acquire().await.unwrap();
+        let (store, mut conn, _) = PgStore::open().await;
         is_recorded::<sqlx::Postgres, _>(&store, &mut conn, "text").await;
     }
 
     #[tokio::test]
     async fn is_recorded_with_its_reason_on_mysql() {
-        let url = MySqlServer::shared().create_database();
-        let store = MySqlStore::new(MySqlPool::connect(&url).await.unwrap());
-        store.migrate().await.unwrap();
-        let mut conn = store.pool().acquire().await.unwrap();
+        let (store, mut conn, _) = MySqlStore::open().await;
         is_recorded::<sqlx::MySql, _>(&store, &mut conn, "char").await;
     }
 
     #[tokio::test]
     async fn is_recorded_with_its_reason_on_sqlite() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = SqliteStore::connect(folder.path().join("db"))
-            .await
-            .unwrap();
-        store.migrate().await.unwrap();
-        let mut conn = store.pool().acquire().await.unwrap();
+        let (store, mut conn, _folder) = SqliteStore::open().await;
         is_recorded::<sqlx::Sqlite, _>(&store, &mut conn, "text").await;
     }
 }
