@@ -1,127 +1,140 @@
-//! In which order settles and extensions lock rows: by `seq`, however these lie in the table and in
-//! whatever order they are named, so that no two of them wait for each other.
+//! In which order calls lock rows in PostgreSQL: settles and extensions by `seq`, however the rows lie
+//! in the table and in whatever order they are named, so that no two of them wait for each other;
+//! replays, discards and prunes wait for no row that another session has, but for the records of
+//! blocked keys, which all calls lock by destination and key.
 
+#[path = "harness/at.rs"]
+mod at;
+#[path = "harness/lock_order.rs"]
+mod lock_order;
 #[path = "harness/waiting.rs"]
 mod waiting;
 
-use std::num::NonZeroU32;
-use std::time::Duration;
-
-use outbox_core::{
-    ClaimRequest, DeathReason, Lease, LeaseStatus, OutboxStore, Outcome, Retention, Settlement,
-};
-use outbox_sqlx::PgStore;
-use outbox_sqlx::sqlx::{self, Connection, PgConnection, PgPool};
+use diesel_async::{AsyncConnection, AsyncPgConnection, SimpleAsyncConnection};
+use lock_order::{Server, Subject};
+use outbox_sqlx::sqlx::{self, AssertSqlSafe, Connection, PgConnection};
 use tests::PgServer;
-use waiting::until_it_waits;
+use tokio::task::JoinHandle;
 
-const LEASE: Duration = Duration::from_secs(600);
-/// The rows with the lower numbers come later in the table.
-const ROWS: &str = "INSERT INTO outbox_events (seq, id, event_type, destination, payload)
-    SELECT n, gen_random_uuid(), 'T', 'd', 'x' FROM generate_series(40, 1, -1) n";
+struct Pg;
 
-struct Scene {
-    store: PgStore,
-    blocker: PgConnection,
-    observer: PgConnection,
+impl Server for Pg {
+    type Session = PgConnection;
+
+    const BEGIN: &'static str = "BEGIN";
+    const ROWS: &'static str =
+        "INSERT INTO outbox_events (seq, id, event_type, destination, payload)
+        SELECT n, gen_random_uuid(), 'T', 'd', 'x' FROM generate_series(40, 1, -1) n";
+    const BLOCKS: [&'static str; 2] = ["key", "key"];
+    const PRUNES_WAIT: bool = false;
+    const BLOCKED_WAIT: bool = false;
+
+    fn url() -> String {
+        PgServer::shared().create_database()
+    }
+
+    async fn connect(url: &str) -> PgConnection {
+        PgConnection::connect(url).await.expect("connected")
+    }
+
+    async fn run(session: &mut PgConnection, statements: String) {
+        let statements = sqlx::raw_sql(AssertSqlSafe(statements));
+        statements.execute(session).await.expect("done");
+    }
+
+    async fn rows(session: &mut PgConnection, query: String) -> Vec<String> {
+        let rows = sqlx::query_scalar(AssertSqlSafe(query));
+        rows.fetch_all(session).await.expect("rows")
+    }
+
+    async fn until_it_waits<T>(observer: &mut PgConnection, call: &JoinHandle<T>) {
+        waiting::until_it_waits(observer, call).await;
+    }
 }
 
-impl Scene {
-    async fn new(retention: Retention) -> Self {
-        let url = PgServer::shared().create_database();
-        let pool = PgPool::connect(&url).await.expect("connected");
-        let store = PgStore::new(pool).retention(retention);
-        store.migrate().await.expect("migrated");
-        let done = sqlx::query(ROWS).execute(store.pool()).await;
-        done.expect("filled");
-        Self {
-            store,
-            blocker: PgConnection::connect(&url).await.expect("connected"),
-            observer: PgConnection::connect(&url).await.expect("connected"),
+mod by_sqlx {
+    use super::*;
+
+    impl Subject for outbox_sqlx::PgStore {
+        type Connection = PgConnection;
+
+        async fn connect(url: &str) -> PgConnection {
+            Pg::connect(url).await
+        }
+
+        async fn run(conn: &mut PgConnection, statement: &'static str) {
+            Pg::run(conn, statement.to_owned()).await;
         }
     }
 
-    /// The leases of so many claims of five, the last ones first.
-    async fn claim(&self, claims: u32) -> Vec<Lease> {
-        let mut leases = Vec::new();
-        for _ in 0..claims {
-            let request = ClaimRequest::new(NonZeroU32::new(5).expect("rows"), LEASE);
-            let claim = self.store.claim(&request).await.expect("claimed");
-            leases.extend(claim.events.iter().map(|claimed| claimed.lease));
+    lock_order::scenes!(outbox_sqlx::PgStore, Pg);
+}
+
+mod by_diesel {
+    use super::*;
+
+    impl Subject for outbox_diesel::PgStore {
+        type Connection = AsyncPgConnection;
+
+        async fn connect(url: &str) -> AsyncPgConnection {
+            let conn = AsyncPgConnection::establish(url).await;
+            conn.expect("connected")
         }
-        leases.reverse();
-        leases
-    }
 
-    /// Makes the call while another session has the row with the lowest number, and looks which rows it
-    /// has locked by the time at which it waits for that.
-    async fn locks_none_before_the_first<F>(&mut self, leases: &[Lease], call: F)
-    where
-        F: Future<Output = Vec<LeaseStatus>> + Send + 'static,
-    {
-        let first = leases.iter().map(|lease| lease.seq).min().expect("leases");
-        let mut tx = self.blocker.begin().await.expect("begun");
-        let lock = sqlx::query("SELECT FROM outbox_events WHERE seq = $1 FOR UPDATE");
-        lock.bind(first).execute(&mut *tx).await.expect("locked");
-        let call = tokio::spawn(call);
-        until_it_waits(&mut self.observer, &call).await;
-        let free: i64 = sqlx::query_scalar(
-            "SELECT count(*) FROM (
-                 SELECT FROM outbox_events WHERE lease_token IS NOT NULL FOR UPDATE SKIP LOCKED) e",
-        )
-        .fetch_one(&mut self.observer)
-        .await
-        .expect("counted");
-        assert_eq!(free, i64::try_from(leases.len()).expect("few") - 1);
-        tx.rollback().await.expect("rolled back");
-        let statuses = call.await.expect("no panic");
-        assert_eq!(statuses, vec![LeaseStatus::Ours; leases.len()]);
-    }
-
-    async fn settle(&mut self, claims: u32, outcome: fn(usize) -> Outcome) {
-        let leases = self.claim(claims).await;
-        let settlement = |(place, lease): (usize, &Lease)| Settlement::new(*lease, outcome(place));
-        let batch: Vec<Settlement> = leases.iter().enumerate().map(settlement).collect();
-        let store = self.store.clone();
-        self.locks_none_before_the_first(&leases, async move {
-            store.settle(&batch).await.expect("settled")
-        })
-        .await;
-    }
-}
-
-fn mixed(place: usize) -> Outcome {
-    let (after, error) = (Duration::from_secs(60), "500".to_owned());
-    match place % 4 {
-        0 => Outcome::Published,
-        1 => Outcome::Retry { after, error },
-        2 => Outcome::Release,
-        _ => Outcome::Dead {
-            reason: DeathReason::Gone,
-            error,
-        },
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn settles_lock_rows_by_their_number() {
-    for retention in [Retention::DeleteAtOnce, Retention::Keep] {
-        let mut scene = Scene::new(retention).await;
-        for claims in [1, 2] {
-            scene.settle(claims, |_| Outcome::Published).await;
+        async fn run(conn: &mut AsyncPgConnection, statement: &'static str) {
+            conn.batch_execute(statement).await.expect("done");
         }
-        scene.settle(2, mixed).await;
     }
+
+    lock_order::scenes!(outbox_diesel::PgStore, Pg);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn extensions_lock_rows_by_their_number() {
-    let mut scene = Scene::new(Retention::Keep).await;
-    let leases = scene.claim(2).await;
-    let (store, all) = (scene.store.clone(), leases.clone());
-    scene
-        .locks_none_before_the_first(&leases, async move {
-            store.extend(&all, LEASE).await.expect("extended")
-        })
-        .await;
+/// A database whose texts are ordered by alphabet.
+mod by_alphabet {
+    use super::*;
+
+    struct Alphabet;
+
+    impl Server for Alphabet {
+        type Session = PgConnection;
+
+        const BEGIN: &'static str = Pg::BEGIN;
+        const ROWS: &'static str = Pg::ROWS;
+        const BLOCKS: [&'static str; 2] = Pg::BLOCKS;
+        const PRUNES_WAIT: bool = Pg::PRUNES_WAIT;
+        const BLOCKED_WAIT: bool = Pg::BLOCKED_WAIT;
+
+        fn url() -> String {
+            let server = PgServer::shared();
+            let other = server.create_database();
+            let (_, name) = other.rsplit_once('/').expect("a name");
+            let create = format!(
+                "CREATE DATABASE {name}_en TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en'"
+            );
+            server.sql("postgres", &create);
+            server.url(&format!("{name}_en"))
+        }
+
+        async fn connect(url: &str) -> PgConnection {
+            Pg::connect(url).await
+        }
+
+        async fn run(session: &mut PgConnection, statements: String) {
+            Pg::run(session, statements).await;
+        }
+
+        async fn rows(session: &mut PgConnection, query: String) -> Vec<String> {
+            Pg::rows(session, query).await
+        }
+
+        async fn until_it_waits<T>(observer: &mut PgConnection, call: &JoinHandle<T>) {
+            Pg::until_it_waits(observer, call).await;
+        }
+    }
+
+    lock_order::scenes!(
+        outbox_sqlx::PgStore, Alphabet:
+        deaths_lock_blocked_keys_in_their_order
+        enqueues_take_keys_in_their_order
+    );
 }
