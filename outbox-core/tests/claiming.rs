@@ -35,7 +35,15 @@ struct Table {
     walks: Vec<i64>,
     /// Rows of keys with a run each.
     runs: i64,
+    /// The size of each payload. The limit of bytes then cuts claims short, which have locked all that
+    /// they looked at.
+    size: usize,
+    /// What happens while a statement has its rows locked.
+    meanwhile: Option<Meanwhile>,
 }
+
+/// Works on the rows that are not locked.
+type Meanwhile = Box<dyn FnOnce(&mut Table) + Send>;
 
 impl Table {
     fn of(rows: i64, closed: impl Fn(i64) -> bool) -> Self {
@@ -58,12 +66,19 @@ impl Table {
     }
 
     /// The first rows from there that are not closed, which it walks past.
-    fn open(&mut self, from: i64, width: i64) -> Vec<i64> {
+    fn open(&mut self, from: i64, width: i64, bytes: i64) -> Vec<i64> {
         let open = self.fresh.iter().filter(|r| r.seq >= from && !r.closed);
         let width = usize::try_from(width).unwrap();
-        let taken: Vec<i64> = open.map(|row| row.seq).take(width).collect();
-        self.fresh.retain(|row| !taken.contains(&row.seq));
-        taken
+        let locked: Vec<Row> = open.copied().take(width).collect();
+        self.fresh
+            .retain(|row| !locked.iter().any(|one| one.seq == row.seq));
+        let fit = usize::try_from(bytes).unwrap() / self.size.max(1);
+        let (taken, left) = locked.split_at(fit.min(locked.len()));
+        if let Some(meanwhile) = self.meanwhile.take() {
+            meanwhile(self);
+        }
+        self.fresh.splice(0..0, left.iter().copied());
+        taken.iter().map(|row| row.seq).collect()
     }
 
     fn window(&mut self, due: bool, from: i64, width: i64, most: i64) -> (Vec<i64>, EventRow) {
@@ -100,14 +115,14 @@ impl ClaimDriver for Table {
         &mut self,
         request: &ClaimRequest,
         step: &Step,
-        _: i64,
+        bytes: i64,
         _: bool,
     ) -> Result<Taken, Error> {
         let mut taken = Taken::default();
         let until = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
         let notes = self.notes();
         let (name, seqs, note) = match *step {
-            Step::Fresh { rows, seq, .. } => ("fresh", self.open(seq, rows), None),
+            Step::Fresh { rows, seq, .. } => ("fresh", self.open(seq, rows, bytes), None),
             Step::FreshWindow { window, rows, seq } => {
                 self.widths.push(window);
                 let (seqs, note) = self.window(false, seq, window, rows);
@@ -144,7 +159,8 @@ impl ClaimDriver for Table {
         self.statements.push(name);
         NOW.set(NOW.get() + self.slow);
         for seq in seqs {
-            let row = EventRow::unreadable(seq);
+            let mut row = EventRow::unreadable(seq);
+            row.payload = vec![0; self.size].into();
             taken.row(request, step, row, Some(until), notes);
         }
         if let Some(note) = note {
@@ -192,6 +208,12 @@ fn make(
     table.statements.clear();
     let claim = claim(table, state, request, clock).now_or_never();
     (claim.unwrap().unwrap(), table.statements.clone())
+}
+
+fn seqs(claim: &Claim) -> Vec<i64> {
+    let readable = claim.events.iter().map(|row| row.lease);
+    let all = readable.chain(claim.undecodable.iter().map(|row| row.lease));
+    all.map(|lease| lease.seq).collect()
 }
 
 fn idle(table: &mut Table) -> Mutex<ScanState> {
@@ -250,6 +272,31 @@ fn an_event_that_commits_after_an_expensive_sweep_comes_with_the_next_claim() {
     let (claim, statements) = make(&mut table, &state, &request(64));
     let came = claim.events.len() + claim.undecodable.len();
     assert_eq!(came, 1, "{statements:?}");
+}
+
+/// The mark must not pass over rows that were locked by a claim which left them.
+#[test]
+fn what_the_limit_of_bytes_left_comes_next_though_another_claim_passed_over_it() {
+    let state = std::sync::Arc::new(Mutex::default());
+    let beside = std::sync::Arc::clone(&state);
+    let mut table = Table {
+        size: 1 << 20,
+        // Where sweeps are expensive, they don't find it soon.
+        slow: Duration::from_millis(100),
+        ..Table::of(1_000, |_| false)
+    };
+    // Sixteen fit into a claim.
+    for _ in 0..3 {
+        make(&mut table, &state, &request(20));
+    }
+    table.meanwhile = Some(Box::new(move |table| {
+        let (claim, _) = make(table, &beside, &request(20));
+        assert_eq!(seqs(&claim), (69..85).collect::<Vec<i64>>());
+    }));
+    for first in [49, 65] {
+        let (claim, _) = make(&mut table, &state, &request(20));
+        assert_eq!(seqs(&claim)[0], first);
+    }
 }
 
 #[test]

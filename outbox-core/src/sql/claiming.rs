@@ -57,6 +57,7 @@ pub async fn claim<D: ClaimDriver>(
         claim: Claim::default(),
         bytes: request.bytes,
         asked: Shapes::default(),
+        begun: clock(),
         given_out: lock(state).mark.given_out(),
         stale: false,
         learned: false,
@@ -91,6 +92,7 @@ struct Run<'a, D> {
     bytes: u64,
     /// The shapes that were asked for rows.
     asked: Shapes,
+    begun: Instant,
     /// The last number given out, as it was known when the claim began.
     given_out: Option<i64>,
     /// Whether the knowledge of shapes was old when the claim began.
@@ -204,10 +206,12 @@ impl<D: ClaimDriver> Run<'_, D> {
         };
         let taken = self.take(&step).await?;
         let now = (self.clock)();
+        let cut = taken.rows() < rows && self.may_be_cut(&taken);
         let scan = Scan {
             last: taken.last,
             rows: taken.rows(),
-            full: taken.rows() >= rows,
+            full: taken.rows() >= rows || cut && taken.rows() > 0,
+            left: cut,
             took: now.saturating_duration_since(begun),
         };
         lock(self.state).mark.claimed(start, scan, now);
@@ -233,6 +237,7 @@ impl<D: ClaimDriver> Run<'_, D> {
                 last: if cut { taken.last } else { end },
                 rows: taken.rows(),
                 full: cut || self.more,
+                left: taken.rows() < seen.free,
                 took: now.saturating_duration_since(before),
             };
             lock(self.state).mark.claimed(from, scan, now);
@@ -443,6 +448,12 @@ impl<D: ClaimDriver> Run<'_, D> {
         taken.rows() == 0 && self.bytes < self.request.bytes
     }
 
+    /// Whether the limit of bytes may have ended a statement: no more than half of it is left.
+    const fn may_be_cut(&self, taken: &Taken) -> bool {
+        let left = self.bytes.saturating_sub(taken.bytes);
+        left <= self.request.bytes / 2
+    }
+
     async fn take(&mut self, step: &Step) -> Result<Taken, Error> {
         let bytes = i64::try_from(self.bytes).unwrap_or(i64::MAX);
         let first = self.taken() == 0;
@@ -473,7 +484,7 @@ impl<D: ClaimDriver> Run<'_, D> {
             && state.mark.matters()
             && let Some(before) = self.given_out
         {
-            state.mark.nothing_up_to(before);
+            state.mark.nothing_up_to(before, self.begun);
         }
         state.mark.gave_out(last);
         Ok(())

@@ -31,8 +31,10 @@ pub struct Scan {
     pub last: Option<i64>,
     /// How many rows it took.
     pub rows: usize,
-    /// Whether it stopped at its limit, so that more may follow.
+    /// Whether it stopped at a limit, so that more may follow.
     pub full: bool,
+    /// Whether it had locked rows behind `last` that it left: claims meanwhile passed over them.
+    pub left: bool,
     /// How long it took.
     pub took: Duration,
 }
@@ -55,7 +57,7 @@ pub struct Scan {
 /// let mut mark = Mark::default();
 /// let start = mark.start(now);
 /// assert!(start.sweep);
-/// mark.claimed(start, Scan { last: Some(500), rows: 100, full: true, took: Duration::from_millis(1) }, now);
+/// mark.claimed(start, Scan { last: Some(500), rows: 100, full: true, left: false, took: Duration::from_millis(1) }, now);
 /// assert_eq!(mark.start(now).seq, 500);
 /// ```
 #[derive(Debug, Default)]
@@ -72,6 +74,8 @@ pub struct Mark {
     costs: [Duration; 2],
     /// The last number that was given out, as it was told most recently.
     given_out: Option<i64>,
+    /// When the last scan ended that left rows it had locked, and up to where it had not.
+    left: Option<(Instant, i64)>,
 }
 
 impl Mark {
@@ -139,12 +143,18 @@ impl Mark {
             self.costs = [self.costs[1], cost];
             self.next_sweep = now.checked_add(RHYTHM.max(cost.saturating_mul(RATION)));
         }
+        let bound = self.bound(now.checked_sub(scan.took));
+        if scan.left {
+            let seq = scan.last.or(self.seq).unwrap_or(i64::MIN);
+            self.left = Some((now, seq.min(bound)));
+        }
         let Some(last) = scan.last else {
             if start.sweep {
                 self.sweep_from = None;
             }
             return;
         };
+        let last = last.min(bound);
         let below = self.seq.is_some_and(|mark| last < mark);
         if start.sweep {
             // A sweep through rows that are not for claiming goes on there and leaves the mark.
@@ -153,6 +163,13 @@ impl Mark {
         if !below || (scan.full && scan.rows > 0) {
             self.seq = Some(last);
         }
+    }
+
+    /// What a scan that began then has certainly looked at: it passed over rows that another one had
+    /// locked, and has left since.
+    fn bound(&self, began: Option<Instant>) -> i64 {
+        let beside = self.left.filter(|left| began.is_none_or(|at| at < left.0));
+        beside.map_or(i64::MAX, |left| left.1)
     }
 
     /// The last number given out, as far as [`gave_out`](Self::gave_out) was told.
@@ -166,9 +183,11 @@ impl Mark {
         self.given_out = Some(seq);
     }
 
-    /// Notes that a sweep found nothing that began when `seq` was the last number given out, or a later
-    /// one. (What is told after the sweep is no such number: meanwhile a lower one may have committed.)
-    pub fn nothing_up_to(&mut self, seq: i64) {
+    /// Notes that a sweep found nothing that began then, when `seq` was the last number given out, or a
+    /// later one. (What is told after the sweep is no such number: meanwhile a lower one may have
+    /// committed.)
+    pub fn nothing_up_to(&mut self, seq: i64, began: Instant) {
+        let seq = seq.min(self.bound(Some(began)));
         self.seq = Some(self.seq.map_or(seq, |mark| mark.max(seq)));
     }
 
@@ -188,6 +207,7 @@ mod tests {
             last: (last > 0).then_some(last),
             rows: 1,
             full,
+            left: false,
             took: Duration::from_millis(millis),
         }
     }
@@ -234,6 +254,46 @@ mod tests {
         assert_eq!(mark.seq, Some(100));
         mark.claimed(sweep, scan(50, true, 1), now);
         assert_eq!(mark.seq, Some(50));
+    }
+
+    #[test]
+    fn a_claim_beside_one_that_leaves_rows_moves_the_mark_no_further_than_that() {
+        let (begun, ms) = (Instant::now(), Duration::from_millis(1));
+        let start = Mark::default().start(begun);
+        let cut = Scan {
+            left: true,
+            ..scan(160, true, 4)
+        };
+        // It ends first, or last.
+        let mut mark = Mark::default();
+        mark.claimed(start, cut, begun + 4 * ms);
+        mark.claimed(start, scan(290, true, 3), begun + 5 * ms);
+        mark.nothing_up_to(300, begun + 3 * ms);
+        assert_eq!(mark.seq, Some(160));
+        let mut mark = Mark::default();
+        mark.claimed(start, scan(290, true, 2), begun + 3 * ms);
+        mark.claimed(start, cut, begun + 4 * ms);
+        assert_eq!(mark.seq, Some(160));
+        // What begins later looks at them.
+        mark.claimed(mark.start(begun), scan(200, true, 1), begun + 6 * ms);
+        assert_eq!(mark.seq, Some(200));
+        mark.nothing_up_to(300, begun + 6 * ms);
+        assert_eq!(mark.seq, Some(300));
+    }
+
+    #[test]
+    fn one_that_takes_nothing_of_what_it_locked_leaves_the_mark_to_others_as_well() {
+        let (begun, ms) = (Instant::now(), Duration::from_millis(1));
+        let mut mark = Mark::default();
+        mark.claimed(mark.start(begun), scan(100, true, 1), begun);
+        let nothing = Scan {
+            left: true,
+            rows: 0,
+            ..scan(0, false, 4)
+        };
+        mark.claimed(mark.start(begun), nothing, begun + 4 * ms);
+        mark.claimed(mark.start(begun), scan(120, true, 3), begun + 5 * ms);
+        assert_eq!(mark.seq, Some(100));
     }
 
     #[test]
