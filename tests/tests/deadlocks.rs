@@ -22,11 +22,9 @@ use outbox_sqlx::sqlx::{
 use tests::{MySqlServer, PgServer, poll_until};
 
 macro_rules! sqlx_subject {
-    ($store:ty, $connection:ty, $does_all:literal) => {
+    ($store:ty, $connection:ty) => {
         impl Subject for $store {
             type Connection = $connection;
-
-            const DOES_ALL: bool = $does_all;
 
             async fn connect(url: &str) -> $connection {
                 <$connection>::connect(url).await.expect("connected")
@@ -55,11 +53,9 @@ async fn end<DB: Database>(tx: Transaction<'_, DB>, good: bool) {
 }
 
 macro_rules! diesel_subject {
-    ($store:ty, $connection:ty, $does_all:literal) => {
+    ($store:ty, $connection:ty) => {
         impl Subject for $store {
             type Connection = $connection;
-
-            const DOES_ALL: bool = $does_all;
 
             async fn connect(url: &str) -> $connection {
                 let conn = <$connection>::establish(url).await;
@@ -85,10 +81,10 @@ macro_rules! diesel_subject {
     };
 }
 
-sqlx_subject!(outbox_sqlx::PgStore, PgConnection, true);
-sqlx_subject!(outbox_sqlx::MySqlStore, MySqlConnection, false);
-diesel_subject!(outbox_diesel::PgStore, AsyncPgConnection, true);
-diesel_subject!(outbox_diesel::MySqlStore, AsyncMysqlConnection, false);
+sqlx_subject!(outbox_sqlx::PgStore, PgConnection);
+sqlx_subject!(outbox_sqlx::MySqlStore, MySqlConnection);
+diesel_subject!(outbox_diesel::PgStore, AsyncPgConnection);
+diesel_subject!(outbox_diesel::MySqlStore, AsyncMysqlConnection);
 
 /// Two sessions that update two rows in opposite orders: a deadlock.
 async fn cross<C>(url: &str)
@@ -196,10 +192,6 @@ mod on_postgres {
     }
 }
 
-/// Zero, but for two things that the crowd leaves out here. A release of a whole claim reads the index of
-/// tokens, and locks an entry before its row, where a settle or a claim has the row and locks the entry.
-/// And what takes dead letters away looks whether their key has others, which InnoDB locks: those that
-/// another such call has taken, while that one waits for the record of the block.
 mod on_mysql {
     use super::*;
 

@@ -25,9 +25,9 @@ impl Server for Pg {
     const ROWS: &'static str =
         "INSERT INTO outbox_events (seq, id, event_type, destination, payload)
         SELECT n, gen_random_uuid(), 'T', 'd', 'x' FROM generate_series(40, 1, -1) n";
-    const BLOCKS: [&'static str; 2] = ["key", "key"];
+    const BLOCKS: &'static str = "key";
     const PRUNES_WAIT: bool = false;
-    const BLOCKED_WAIT: bool = false;
+    const KEYS: usize = 1_200;
 
     fn url() -> String {
         PgServer::shared().create_database()
@@ -100,9 +100,9 @@ mod by_alphabet {
 
         const BEGIN: &'static str = Pg::BEGIN;
         const ROWS: &'static str = Pg::ROWS;
-        const BLOCKS: [&'static str; 2] = Pg::BLOCKS;
+        const BLOCKS: &'static str = Pg::BLOCKS;
         const PRUNES_WAIT: bool = Pg::PRUNES_WAIT;
-        const BLOCKED_WAIT: bool = Pg::BLOCKED_WAIT;
+        const KEYS: usize = Pg::KEYS;
 
         fn url() -> String {
             let server = PgServer::shared();
@@ -135,6 +135,7 @@ mod by_alphabet {
     lock_order::scenes!(
         outbox_sqlx::PgStore, Alphabet:
         deaths_lock_blocked_keys_in_their_order
+        ends_of_letters_lock_blocked_keys_in_their_order
         enqueues_take_keys_in_their_order
     );
 }

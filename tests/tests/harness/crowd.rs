@@ -25,9 +25,6 @@ pub(crate) trait Subject:
 {
     type Connection: Send + 'static;
 
-    /// Whether relays release whole claims, and dead events block their keys.
-    const DOES_ALL: bool;
-
     fn connect(url: &str) -> impl Future<Output = Self::Connection> + Send;
 
     /// Stores events in a transaction.
@@ -42,10 +39,8 @@ pub(crate) trait Subject:
 /// way. All connections are given up by then.
 pub(crate) async fn works<S: Subject>(url: &str) -> usize {
     let store = S::at(url, 1, Retention::Keep).await;
-    if S::DOES_ALL {
-        let policy = DeadHeadPolicy::Block;
-        store.set_dead_head_policy("d0", policy).await.expect("set");
-    }
+    let policy = DeadHeadPolicy::Block;
+    store.set_dead_head_policy("d0", policy).await.expect("set");
     let bag = Bag::default();
     let mut all = tokio::task::JoinSet::new();
     for n in 0..EACH {
@@ -83,9 +78,7 @@ async fn relay<S: Subject>(store: S, bag: Bag, mut dice: Dice) -> usize {
         let end = match dice.of(6) {
             0 | 1 => store.extend(&some, lease).await.map(drop),
             2 => store.release(&some).await.map(drop),
-            3 if S::DOES_ALL && !some.is_empty() => {
-                store.release_claim(some[0].token).await.map(drop)
-            }
+            3 if !some.is_empty() => store.release_claim(some[0].token).await.map(drop),
             _ => {
                 let settle = |lease| Settlement::new(lease, dice.outcome());
                 let batch: Vec<_> = some.into_iter().map(settle).collect();

@@ -26,12 +26,12 @@ pub(crate) trait Server {
     const BEGIN: &'static str;
     /// Stores events with the numbers 1 to 40; where rows have places, the lower ones come later.
     const ROWS: &'static str;
-    /// By which column ends of letters lock the records of blocked keys, and by which deaths do.
-    const BLOCKS: [&'static str; 2];
+    /// By which column the records of blocked keys are locked.
+    const BLOCKS: &'static str;
     /// Whether a prune of published rows waits for rows that another session has, or passes them by.
     const PRUNES_WAIT: bool;
-    /// Whether what takes dead letters away waits for other letters of their blocked keys.
-    const BLOCKED_WAIT: bool;
+    /// How many de-duplication keys one enqueue takes in their order, at least.
+    const KEYS: usize;
 
     /// The URL of an empty database.
     fn url() -> String;
@@ -338,7 +338,7 @@ pub(crate) async fn deaths_lock_blocked_keys_in_their_order<S: Subject, D: Serve
     let (mut scene, leases) = Scene::<S, D>::blocked().await;
     let (store, batch) = (scene.store.clone(), batch(&leases, |_| dead()));
     let settle = async move { store.settle(&batch).await.expect("settled") };
-    let statuses = scene.locks_blocks_by(D::BLOCKS[1], settle).await;
+    let statuses = scene.locks_blocks_by(D::BLOCKS, settle).await;
     assert_eq!(statuses, [LeaseStatus::Ours; 5]);
 }
 
@@ -346,7 +346,7 @@ pub(crate) async fn ends_of_letters_lock_blocked_keys_in_their_order<S: Subject,
     for end in OF_LETTERS {
         let (mut scene, _) = Scene::<S, D>::blocked().await;
         let call = end.call(&scene.store);
-        assert_eq!(scene.locks_blocks_by(D::BLOCKS[0], call).await, 5);
+        assert_eq!(scene.locks_blocks_by(D::BLOCKS, call).await, 5);
     }
 }
 
@@ -366,15 +366,7 @@ pub(crate) async fn ends_of_letters_wait_for_none_of_their_keys<S: Subject, D: S
         scene.settle(&leases, |_| dead()).await;
         let seq = leases[0].seq;
         let first = format!("SELECT seq FROM outbox_dead WHERE seq = {seq}");
-        if D::BLOCKED_WAIT {
-            scene.other_locks(&first).await;
-            let call = tokio::spawn(end.call(&scene.store));
-            D::until_it_waits(&mut scene.observer, &call).await;
-            scene.other_ends().await;
-            assert_eq!(call.await.expect("no panic"), 9);
-        } else {
-            assert_eq!(scene.waits_for_none(&first, &end).await, 9);
-        }
+        assert_eq!(scene.waits_for_none(&first, &end).await, 9);
     }
 }
 
@@ -402,13 +394,13 @@ pub(crate) async fn prunes_of_keys_wait_for_no_enqueue<S: Subject, D: Server>() 
 pub(crate) async fn enqueues_take_keys_in_their_order<S: Subject, D: Server>() {
     let mut scene = Scene::<S, D>::new(Retention::Keep).await;
     let keys = || {
-        let numbers = (1..=20).rev();
-        numbers.map(|n| event().dedup_key(format!("k{n:02}")))
+        let numbers = (1..=D::KEYS).rev();
+        numbers.map(|n| event().dedup_key(format!("k{n:04}")))
     };
     scene.put(keys().collect()).await;
     let again = scene.put(keys().collect());
-    let first = format!("{KEYS} WHERE dedup_key = 'k01'");
-    scene.locks_none_before(&first, KEYS, 20, again).await;
+    let first = format!("{KEYS} WHERE dedup_key = 'k0001'");
+    scene.locks_none_before(&first, KEYS, D::KEYS, again).await;
 }
 
 /// Makes a test of each scene.

@@ -44,7 +44,9 @@ pub(super) struct DeadLetterSql {
     remove: Sql,
     /// Locks block records: `seq`. Lanes.
     lock_blocks: Sql,
-    /// Lanes.
+    /// `seq` of those whose key has no letter left, without locks. Lanes.
+    without_letters: Sql,
+    /// Lanes, seqs.
     unblock: Sql,
 }
 
@@ -94,11 +96,17 @@ impl DeadLetterSql {
                 "SELECT b.seq FROM :seqs \
                  STRAIGHT_JOIN {blocked} b FORCE INDEX (lane) ON b.lane = j.n :lock(b)",
             ),
+            without_letters: sql(
+                names,
+                "SELECT b.seq FROM :seqs STRAIGHT_JOIN {blocked} b FORCE INDEX (lane) \
+                   ON b.lane = j.n \
+                 WHERE NOT EXISTS (SELECT 1 FROM {dead} e WHERE e.lane = b.lane \
+                   AND e.destination = b.destination AND e.`key` = b.`key`)",
+            ),
             unblock: sql(
                 names,
                 "DELETE b FROM :seqs STRAIGHT_JOIN {blocked} b FORCE INDEX (lane) ON b.lane = j.n \
-                 WHERE NOT EXISTS (SELECT 1 FROM {dead} e WHERE e.lane = b.lane \
-                   AND e.destination = b.destination AND e.`key` = b.`key`)",
+                 WHERE JSON_CONTAINS(?, CAST(b.seq AS CHAR))",
             ),
         }
     }
@@ -284,7 +292,8 @@ impl Locked {
     }
 
     /// Ends the blocks of keys whose last letter is gone. The records are locked first, so that the
-    /// second statement sees a letter that another transaction adds meanwhile.
+    /// second statement sees a letter that another transaction adds meanwhile. It takes no locks: one
+    /// that another transaction takes away waits for the record, and looks after this one.
     async fn unblock<S: Session>(&self, session: &mut S, sql: &DeadLetterSql) -> Result<(), Error> {
         if self.lanes.is_empty() {
             return Ok(());
@@ -294,6 +303,8 @@ impl Locked {
         session
             .fetch(&sql.lock_blocks, &lanes, &[Cell::Int])
             .await?;
-        session.execute(&sql.unblock, &lanes).await.map(drop)
+        let free = json(&numbers(session, &sql.without_letters, &lanes).await?);
+        let values = [lanes[0], Value::Text(&free)];
+        session.execute(&sql.unblock, &values).await.map(drop)
     }
 }

@@ -11,6 +11,9 @@ const CHUNKS: [usize; 4] = [500, 50, 5, 1];
 /// a server whose `max_allowed_packet` bears the one bears the other.
 const BYTES: usize = 1 << 20;
 
+/// How many keys one statement takes; less than half of [`BYTES`].
+const KEYS: usize = 500;
+
 #[derive(Debug)]
 pub(super) struct EnqueueSql {
     /// For each of [`CHUNKS`]; for each row: destination, key, id, event type, content type,
@@ -79,20 +82,26 @@ pub async fn enqueue<S: Session>(
     events: &[NewEvent],
 ) -> Result<Vec<Enqueued>, Error> {
     let batches = Batches::new(events).of(CHUNKS[0]).bytes(BYTES);
-    let mut winners = Winners::new();
-    for batch in batches.iter() {
-        let mut rows: Vec<NewRow<'_>> = batch.iter().map(|event| NewRow::new(event)).collect();
-        let mark = LeaseToken::new();
-        take_keys(session, &sql.enqueue, &rows, mark, &mut winners).await?;
-        rows.retain(|row| {
+    let cut = batches.iter();
+    let columns = cut
+        .iter()
+        .map(|batch| batch.iter().map(|event| NewRow::new(event)).collect());
+    let mut rows: Vec<Vec<NewRow<'_>>> = columns.collect();
+    let (sql, mark) = (&sql.enqueue, LeaseToken::new());
+    let winners = take_keys(session, sql, &keys_of(rows.iter().flatten()), mark).await?;
+    for batch in &mut rows {
+        batch.retain(|row| {
             let winner = row.dedup_key.and_then(|key| winners.get(key));
             winner.is_none_or(|(_, new)| *new)
         });
-        let mut rest = rows.as_slice();
-        for (size, insert) in CHUNKS.into_iter().zip(&sql.enqueue.insert) {
+    }
+    for (nth, batch) in rows.iter().enumerate() {
+        let mut rest = batch.as_slice();
+        for (size, insert) in CHUNKS.into_iter().zip(&sql.insert) {
             while let Some((chunk, after)) = rest.split_at_checked(size) {
                 if let Err(error) = session.execute(insert, &values(chunk)).await {
-                    free_keys(session, &sql.enqueue, rest, mark).await;
+                    let later = rows[nth + 1..].iter().flatten();
+                    free_keys(session, sql, &keys_of(rest.iter().chain(later)), mark).await;
                     return Err(error);
                 }
                 rest = after;
@@ -102,19 +111,35 @@ pub async fn enqueue<S: Session>(
     Ok(batches.answers(&winners))
 }
 
-/// Takes the rows' de-duplication keys, in the order of the keys.
+/// A de-duplication key and an id, in hexadecimal digits.
+type Key = (String, String);
+
+/// Takes the keys of all events before any is stored, in the order of the keys, so that two calls with
+/// the same keys never wait for each other.
 async fn take_keys<S: Session>(
     session: &mut S,
     sql: &EnqueueSql,
-    rows: &[NewRow<'_>],
+    keys: &[Key],
+    mark: LeaseToken,
+) -> Result<Winners, Error> {
+    let mut winners = Winners::new();
+    for (nth, some) in keys.chunks(KEYS).enumerate() {
+        if let Err(error) = take_some(session, sql, some, mark, &mut winners).await {
+            free_keys(session, sql, &keys[..nth * KEYS + some.len()], mark).await;
+            return Err(error);
+        }
+    }
+    Ok(winners)
+}
+
+async fn take_some<S: Session>(
+    session: &mut S,
+    sql: &EnqueueSql,
+    keys: &[Key],
     mark: LeaseToken,
     winners: &mut Winners,
 ) -> Result<(), Error> {
-    let keys = keys_of(rows);
-    if keys.is_empty() {
-        return Ok(());
-    }
-    let list = json(&keys);
+    let list = json(keys);
     let values = [Value::Bytes(mark.as_bytes()), Value::Text(&list)];
     session.execute(&sql.take_keys, &values).await?;
     let cells = [Cell::Bytes, Cell::Bytes, Cell::Int];
@@ -127,27 +152,21 @@ async fn take_keys<S: Session>(
     Ok(())
 }
 
-/// Frees the keys of rows that were not stored after all. A caller who gives up rolls them back; one
+/// Frees the keys of events that were not stored after all. A caller who gives up rolls them back; one
 /// without a transaction, or who goes on with his, would keep keys of events that are nowhere. Where
 /// this fails too, the connection is lost, and with it the transaction.
-async fn free_keys<S: Session>(
-    session: &mut S,
-    sql: &EnqueueSql,
-    rows: &[NewRow<'_>],
-    mark: LeaseToken,
-) {
-    let keys = keys_of(rows);
-    if !keys.is_empty() {
-        let list = json(&keys);
+async fn free_keys<S: Session>(session: &mut S, sql: &EnqueueSql, keys: &[Key], mark: LeaseToken) {
+    for some in keys.chunks(KEYS) {
+        let list = json(some);
         let values = [Value::Text(&list), Value::Bytes(mark.as_bytes())];
         let _ = session.execute(&sql.free_keys, &values).await;
     }
 }
 
 /// The rows' de-duplication keys and ids, in the order of the keys.
-fn keys_of(rows: &[NewRow<'_>]) -> Vec<(String, String)> {
+fn keys_of<'a>(rows: impl Iterator<Item = &'a NewRow<'a>>) -> Vec<Key> {
     let pair = |row: &NewRow<'_>| Some((hex(row.dedup_key?.as_bytes()), hex(row.id.as_bytes())));
-    let mut keys: Vec<_> = rows.iter().filter_map(pair).collect();
+    let mut keys: Vec<_> = rows.filter_map(pair).collect();
     keys.sort_unstable();
     keys
 }

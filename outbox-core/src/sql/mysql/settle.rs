@@ -23,7 +23,9 @@ pub(super) struct SettleSql {
     ended: Sql,
     /// Seqs, µs twice.
     extend: Sql,
-    /// Token.
+    /// `seq`, without locks. Token.
+    of_claim: Sql,
+    /// Seqs, token.
     release_claim: Sql,
 }
 
@@ -47,6 +49,9 @@ impl SettleSql {
             extend: fill(
                 "UPDATE :seqs :events ON e.seq = j.n SET \
                    e.lease_until = :now + ?, e.place = IF(e.shape = 1, :now + ?, e.place)",
+            ),
+            of_claim: fill(
+                "SELECT seq FROM {events} FORCE INDEX (token) WHERE lease_token = ? ORDER BY seq",
             ),
             release_claim: fill(RELEASE_CLAIM),
         }
@@ -86,7 +91,7 @@ const BLOCK: &str = "INSERT IGNORE INTO {blocked} (destination, `key`, lane, seq
     FROM :batch :events ON e.seq = j.seq \
     STRAIGHT_JOIN {destinations} d FORCE INDEX (PRIMARY) \
       ON d.destination = e.destination AND d.dead_head = 'block' \
-    WHERE j.kind = 4 AND e.`key` IS NOT NULL ORDER BY e.seq";
+    WHERE j.kind = 4 AND e.`key` IS NOT NULL ORDER BY e.place, e.seq";
 
 const AGAIN: &str = "UPDATE :batch :events ON e.seq = j.seq SET \
       e.available_at = IF(j.kind = 3, LEAST(e.available_at, :now), :now + j.after), \
@@ -97,13 +102,15 @@ const AGAIN: &str = "UPDATE :batch :events ON e.seq = j.seq SET \
       e.lease_token = NULL, e.lease_until = NULL \
     WHERE j.kind IN (1, 2, 3)";
 
-const RELEASE_CLAIM: &str = "UPDATE {events} FORCE INDEX (token) SET \
-      available_at = LEAST(available_at, :now), \
-      place = IF(`key` IS NULL, :now, place), \
-      shape = IF(`key` IS NULL, 1, 2), \
-      attempts = GREATEST(attempts, 1) - 1, \
-      lease_token = NULL, lease_until = NULL \
-    WHERE lease_token = ? AND lease_until > :now";
+/// By the primary key, as all that write rows: who goes by the index of tokens locks an entry before its
+/// row, where a settle has the row and locks the entry.
+const RELEASE_CLAIM: &str = "UPDATE :seqs :events ON e.seq = j.n SET \
+      e.available_at = LEAST(e.available_at, :now), \
+      e.place = IF(e.`key` IS NULL, :now, e.place), \
+      e.shape = IF(e.`key` IS NULL, 1, 2), \
+      e.attempts = GREATEST(e.attempts, 1) - 1, \
+      e.lease_token = NULL, e.lease_until = NULL \
+    WHERE e.lease_token = ? AND e.lease_until > :now";
 
 /// Settles a batch.
 ///
@@ -193,8 +200,10 @@ pub async fn release_claim<S: Session>(
     sql: &Statements,
     token: LeaseToken,
 ) -> Result<u64, Error> {
-    let token = [Value::Bytes(token.as_bytes())];
-    session.execute(&sql.settle.release_claim, &token).await
+    let (sql, token) = (&sql.settle, Value::Bytes(token.as_bytes()));
+    let seqs = json(&numbers(session, &sql.of_claim, &[token]).await?);
+    let values = [Value::Text(&seqs), token];
+    session.execute(&sql.release_claim, &values).await
 }
 
 /// Locks the rows of leases, which come by `seq`. Returns the leases that are on them, and for each

@@ -23,7 +23,7 @@ INTO v_count, v_destinations, v_keys FROM keys;
 IF v_keys IS NOT NULL THEN
     PERFORM FROM (
         SELECT * FROM unnest(v_destinations, v_keys) AS u(destination, key)
-        ORDER BY u.destination, u.key OFFSET 0
+        ORDER BY u.destination COLLATE \"C\", u.key COLLATE \"C\" OFFSET 0
     ) g CROSS JOIN LATERAL (
         SELECT FROM {blocked} WHERE destination = g.destination AND key = g.key FOR UPDATE
     ) b;

@@ -50,7 +50,9 @@ fn look() -> String {
     format!(
         "SELECT \
            (SELECT count(*) FROM (SELECT 1 FROM {{~lanes}} \
-              WHERE (state = 0 OR state = 1) AND ready_at <= ?1 LIMIT ?2)), \
+              WHERE state = 0 AND ready_at <= ?1 LIMIT ?2)) \
+           + (SELECT count(*) FROM (SELECT 1 FROM {{~lanes}} INDEXED BY {{~lanes_parked}} \
+              WHERE state = 1 AND ready_at <= ?1 LIMIT ?2)), \
            EXISTS ({HELD}), \
            (SELECT min(at) FROM ( \
               SELECT min(available_at) AS at FROM {{~events}} WHERE shape = 1 AND available_at > ?1 \

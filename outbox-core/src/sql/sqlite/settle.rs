@@ -41,6 +41,8 @@ impl SettleStatements {
     }
 }
 
+/// The `+` here and below: where SQLite has statistics, it may otherwise read all rows under a lease by
+/// the index of tokens, and not these by their number.
 const SETTLE: &str = "WITH batch AS ( \
        SELECT json_extract(value, '$[0]') AS seq, json_extract(value, '$[1]') AS token, \
               json_extract(value, '$[2]') AS kind, json_extract(value, '$[3]') AS after, \
@@ -56,7 +58,7 @@ const SETTLE: &str = "WITH batch AS ( \
        reason = batch.reason, settled_at = CASE WHEN batch.kind IN (0, 4) THEN ?2 END, \
        lease_until = NULL \
      FROM batch WHERE e.seq = batch.seq AND hex(e.lease_token) = batch.token \
-       AND e.lease_until IS NOT NULL \
+       AND +e.lease_until IS NOT NULL \
      RETURNING seq, lease_token";
 
 /// The ended lease of an event with a key is not extended. `?3` is older than the statement where that
@@ -66,7 +68,7 @@ const EXTEND: &str = "WITH batch AS ( \
        FROM json_each(?1)) \
      UPDATE {~events} AS e SET lease_until = ?2 \
      FROM batch WHERE e.seq = batch.seq AND hex(e.lease_token) = batch.token \
-       AND e.lease_until IS NOT NULL \
+       AND +e.lease_until IS NOT NULL \
        AND (e.\"key\" IS NULL OR e.lease_until > ?3 AND NOT EXISTS ( \
          SELECT 1 FROM {~events} AS o \
          WHERE o.destination = e.destination AND o.\"key\" = e.\"key\" AND o.\"key\" IS NOT NULL \
