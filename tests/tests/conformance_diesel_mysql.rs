@@ -13,6 +13,7 @@ use self::harness::{Subject, Suite};
 #[path = "harness/diesel.rs"]
 mod harness;
 
+/// The store has one connection; producers and other handles on the data have their own.
 struct Maria {
     url: String,
     store: MySqlStore,
@@ -20,14 +21,14 @@ struct Maria {
 
 async fn fresh() -> Suite<Maria> {
     let url = MySqlServer::shared().create_database();
-    let store = store(&url);
+    let store = store(&url, 1);
     store.migrate().await.expect("migrated");
     Suite(Maria { url, store })
 }
 
-fn store(url: &str) -> MySqlStore {
+fn store(url: &str, connections: usize) -> MySqlStore {
     let manager = AsyncDieselConnectionManager::<AsyncMysqlConnection>::new(url);
-    let pool = Pool::builder(manager).max_size(10).build();
+    let pool = Pool::builder(manager).max_size(connections).build();
     MySqlStore::new(pool.expect("a pool"))
 }
 
@@ -40,7 +41,7 @@ impl Subject for Maria {
     }
 
     async fn open(&self) -> MySqlStore {
-        store(&self.url)
+        store(&self.url, 10)
     }
 
     async fn connect(&self) -> AsyncMysqlConnection {

@@ -13,6 +13,7 @@ use self::harness::{Subject, Suite};
 #[path = "harness/diesel.rs"]
 mod harness;
 
+/// The store has one connection; producers and other handles on the data have their own.
 struct Pg {
     url: String,
     store: PgStore,
@@ -20,14 +21,14 @@ struct Pg {
 
 async fn fresh() -> Suite<Pg> {
     let url = PgServer::shared().create_database();
-    let store = store(&url);
+    let store = store(&url, 1);
     store.migrate().await.expect("migrated");
     Suite(Pg { url, store })
 }
 
-fn store(url: &str) -> PgStore {
+fn store(url: &str, connections: usize) -> PgStore {
     let manager = AsyncDieselConnectionManager::<AsyncPgConnection>::new(url);
-    let pool = Pool::builder(manager).max_size(10).build();
+    let pool = Pool::builder(manager).max_size(connections).build();
     PgStore::new(pool.expect("a pool"))
 }
 
@@ -40,7 +41,7 @@ impl Subject for Pg {
     }
 
     async fn open(&self) -> PgStore {
-        store(&self.url)
+        store(&self.url, 10)
     }
 
     async fn connect(&self) -> AsyncPgConnection {

@@ -20,6 +20,7 @@ mod harness;
 
 type Connection = SyncConnectionWrapper<SqliteConnection>;
 
+/// The store has one connection; producers and other handles on the data have their own.
 struct File {
     store: SqliteStore,
     clock: ManualClock,
@@ -29,7 +30,7 @@ struct File {
 async fn fresh() -> Suite<File> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let clock = ManualClock::new();
-    let store = store(folder.path(), &clock);
+    let store = store(folder.path(), 1, &clock);
     store.migrate().await.expect("migrated");
     Suite(File {
         store,
@@ -38,11 +39,11 @@ async fn fresh() -> Suite<File> {
     })
 }
 
-fn store(folder: &Path, clock: &ManualClock) -> SqliteStore {
+fn store(folder: &Path, connections: usize, clock: &ManualClock) -> SqliteStore {
     let mut config = ManagerConfig::default();
     config.custom_setup = Box::new(|path| Box::pin(connect(path.to_owned())));
     let manager = AsyncDieselConnectionManager::new_with_config(file(folder), config);
-    let pool = Pool::builder(manager).max_size(10).build();
+    let pool = Pool::builder(manager).max_size(connections).build();
     let store = SqliteStore::new(pool.expect("a pool")).expect("default tables");
     store.clock(clock.clone())
 }
@@ -69,7 +70,7 @@ impl Subject for File {
     }
 
     async fn open(&self) -> SqliteStore {
-        store(self.folder.path(), &self.clock)
+        store(self.folder.path(), 10, &self.clock)
     }
 
     async fn connect(&self) -> Connection {

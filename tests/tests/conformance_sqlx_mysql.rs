@@ -14,9 +14,11 @@ use self::harness::{Subject, Suite};
 #[path = "harness/sqlx.rs"]
 mod harness;
 
+/// The store has one connection; producers and other handles on the data have more.
 struct Maria {
     url: String,
     store: MySqlStore,
+    producers: MySqlPool,
     histories: u32,
 }
 
@@ -44,18 +46,19 @@ async fn fresh_and_odd() -> Suite<Maria> {
 
 async fn on(server: &MySqlServer, histories: u32) -> Suite<Maria> {
     let url = server.create_database();
-    let store = MySqlStore::new(pool(&url).await);
+    let store = MySqlStore::new(pool(&url, 1));
     store.migrate().await.expect("migrated");
     Suite(Maria {
+        producers: pool(&url, 10),
         url,
         store,
         histories,
     })
 }
 
-async fn pool(url: &str) -> MySqlPool {
-    let options = MySqlPoolOptions::new().max_connections(10);
-    options.connect(url).await.expect("connected")
+fn pool(url: &str, connections: u32) -> MySqlPool {
+    let options = MySqlPoolOptions::new().max_connections(connections);
+    options.connect_lazy(url).expect("a pool")
 }
 
 impl Subject for Maria {
@@ -67,17 +70,17 @@ impl Subject for Maria {
     }
 
     async fn open(&self) -> MySqlStore {
-        MySqlStore::new(pool(&self.url).await)
+        MySqlStore::new(pool(&self.url, 10))
     }
 
     async fn begin(&self) -> Transaction<'static, MySql> {
-        self.store.pool().begin().await.expect("begun")
+        self.producers.begin().await.expect("begun")
     }
 
     async fn run(&self, statements: String) {
         past_deadlocks(|| {
             let statements = AssertSqlSafe(statements.clone());
-            let done = sqlx::raw_sql(statements).execute(self.store.pool());
+            let done = sqlx::raw_sql(statements).execute(&self.producers);
             async { done.await.map(drop) }
         })
         .await;

@@ -13,9 +13,11 @@ use self::harness::{Subject, Suite};
 #[path = "harness/sqlx.rs"]
 mod harness;
 
+/// The store has one connection; producers and other handles on the data have more.
 struct Pg {
     url: String,
     store: PgStore,
+    producers: PgPool,
     in_transactions: bool,
 }
 
@@ -48,18 +50,19 @@ async fn with_mode(in_transactions: bool) -> Suite<Pg> {
         let set = OTHERWISE.map(|setting| format!("ALTER DATABASE {database} SET {setting};"));
         PgServer::shared().sql(database, &set.concat());
     }
-    let store = PgStore::new(pool(&url).await).in_transactions(in_transactions);
+    let store = PgStore::new(pool(&url, 1)).in_transactions(in_transactions);
     store.migrate().await.expect("migrated");
     Suite(Pg {
+        producers: pool(&url, 10),
         url,
         store,
         in_transactions,
     })
 }
 
-async fn pool(url: &str) -> PgPool {
-    let options = PgPoolOptions::new().max_connections(10);
-    options.connect(url).await.expect("connected")
+fn pool(url: &str, connections: u32) -> PgPool {
+    let options = PgPoolOptions::new().max_connections(connections);
+    options.connect_lazy(url).expect("a pool")
 }
 
 impl Subject for Pg {
@@ -71,17 +74,17 @@ impl Subject for Pg {
     }
 
     async fn open(&self) -> PgStore {
-        PgStore::new(pool(&self.url).await).in_transactions(self.in_transactions)
+        PgStore::new(pool(&self.url, 10)).in_transactions(self.in_transactions)
     }
 
     async fn begin(&self) -> Transaction<'static, Postgres> {
-        self.store.pool().begin().await.expect("begun")
+        self.producers.begin().await.expect("begun")
     }
 
     async fn run(&self, statements: String) {
         past_deadlocks(|| {
             let statements = AssertSqlSafe(statements.clone());
-            let done = sqlx::raw_sql(statements).execute(self.store.pool());
+            let done = sqlx::raw_sql(statements).execute(&self.producers);
             async { done.await.map(drop) }
         })
         .await;

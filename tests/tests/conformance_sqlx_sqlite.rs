@@ -1,13 +1,13 @@
 //! The conformance suites over `SqliteStore` of outbox-sqlx.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use outbox_core::ManualClock;
 use outbox_core::conformance::Capabilities;
 use outbox_sqlx::SqliteStore;
-use outbox_sqlx::sqlx::sqlite::{SqliteJournalMode, SqliteSynchronous};
-use outbox_sqlx::sqlx::{self, AssertSqlSafe, Sqlite, SqlitePool, Transaction};
+use outbox_sqlx::sqlx::sqlite::{SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use outbox_sqlx::sqlx::{self, AssertSqlSafe, Sqlite, Transaction};
 use tempfile::TempDir;
 
 use self::harness::{Subject, Suite};
@@ -15,8 +15,10 @@ use self::harness::{Subject, Suite};
 #[path = "harness/sqlx.rs"]
 mod harness;
 
+/// The store has one connection; producers and other handles on the data have more.
 struct File {
     store: SqliteStore,
+    producers: SqliteStore,
     clock: ManualClock,
     folder: TempDir,
     as_liked: bool,
@@ -34,17 +36,19 @@ async fn fresh_and_odd() -> Suite<File> {
 async fn with(as_liked: bool) -> Suite<File> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let clock = ManualClock::new();
-    let store = open(folder.path().join("outbox.db"), &clock, as_liked).await;
+    let path = folder.path().join("outbox.db");
+    let store = open(&path, 1, &clock, as_liked).await;
     store.migrate().await.expect("migrated");
     Suite(File {
         store,
+        producers: open(&path, 10, &clock, as_liked).await,
         clock,
         folder,
         as_liked,
     })
 }
 
-async fn open(path: PathBuf, clock: &ManualClock, as_liked: bool) -> SqliteStore {
+async fn open(path: &Path, connections: u32, clock: &ManualClock, as_liked: bool) -> SqliteStore {
     // What a loss of power would take is no part of the suite.
     let mut options = SqliteStore::options(path).synchronous(SqliteSynchronous::Off);
     if !as_liked {
@@ -57,7 +61,8 @@ async fn open(path: PathBuf, clock: &ManualClock, as_liked: bool) -> SqliteStore
             .pragma("trusted_schema", "off")
             .pragma("temp_store", "file");
     }
-    let pool = SqlitePool::connect_with(options).await.expect("opened");
+    let pool = SqlitePoolOptions::new().max_connections(connections);
+    let pool = pool.connect_with(options).await.expect("opened");
     let store = SqliteStore::new(pool).expect("default tables");
     store.clock(clock.clone())
 }
@@ -72,15 +77,15 @@ impl Subject for File {
 
     async fn open(&self) -> SqliteStore {
         let path = self.folder.path().join("outbox.db");
-        open(path, &self.clock, self.as_liked).await
+        open(&path, 10, &self.clock, self.as_liked).await
     }
 
     async fn begin(&self) -> Transaction<'static, Sqlite> {
-        self.store.begin_immediate().await.expect("begun")
+        self.producers.begin_immediate().await.expect("begun")
     }
 
     async fn run(&self, statements: String) {
-        let done = sqlx::raw_sql(AssertSqlSafe(statements)).execute(self.store.pool());
+        let done = sqlx::raw_sql(AssertSqlSafe(statements)).execute(self.producers.pool());
         done.await.expect("done");
     }
 
