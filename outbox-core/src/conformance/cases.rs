@@ -53,6 +53,7 @@ macro_rules! __receiving_cases {
                 under_an_expired_lease_still_complete_and_extend
                 that_do_not_exist_are_unknown
                 are_pruned_when_over_and_never_in_flight
+                are_as_the_repeat_says_where_a_call_was_cut_short
             }
             inbox {
                 commits_and_rolls_back_with_the_transaction
@@ -60,6 +61,7 @@ macro_rules! __receiving_cases {
                 tells_sources_and_ids_apart_byte_for_byte
                 never_calls_a_duplicate_what_may_yet_roll_back
                 takes_an_id_for_new_when_its_retention_has_passed
+                cut_short_accepts_nothing_after_rollback
             }
             locks {
                 are_held_by_one_of_many
@@ -68,6 +70,7 @@ macro_rules! __receiving_cases {
                 stay_closed_while_they_cool_down
                 are_apart_byte_for_byte
                 refuse_names_that_stores_cannot_keep
+                are_as_the_repeat_says_where_a_call_was_cut_short
             }
         }
     };
@@ -160,7 +163,7 @@ macro_rules! __conformance_cases {
                 cannot_fail_on_text
                 bears_any_delay
                 cut_short_loses_nothing
-                in_parallel_never_deadlocks
+                in_parallel_ends_each_event_once
                 races_with_a_takeover_and_one_wins
             }
             lease {
@@ -244,6 +247,15 @@ macro_rules! __conformance_cases {
                 that_ended_leave_no_reason
                 are_told_to_an_idle_relay
             }
+            cut_short {
+                replays_bring_each_letter_back_once
+                discards_take_each_letter_and_free_its_key
+                prunes_take_what_is_old_alone
+                extensions_are_as_the_repeat_says
+                releases_refund_an_attempt_once
+                holds_are_as_the_repeat_says
+                policies_are_as_the_repeat_says
+            }
             histories {
                 of_many_workers_match_the_model
             }
@@ -253,10 +265,12 @@ macro_rules! __conformance_cases {
                 tells_how_long_the_oldest_due_event_waits
                 prunes_what_was_published_long_ago
                 prunes_by_batches
+                prunes_published_events_and_dedup_keys_by_batches
                 prunes_no_open_event
                 prunes_dead_letters_only_when_asked
                 prunes_a_dead_letter_and_frees_its_key
                 prunes_dedup_keys_once_nothing_needs_them
+                prunes_dedup_keys_behind_batches_that_must_stay
                 goes_on_beside_the_relay
             }
         }

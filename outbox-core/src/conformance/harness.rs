@@ -18,13 +18,13 @@ pub trait Harness: Send + Sync + 'static {
     /// rolls back.
     type Tx: Send;
 
-    /// The store.
+    /// The store; best with a pool of one connection, since that has to do.
     fn store(&self) -> &Self::Store;
 
     /// Another handle on the same data, as another process would open it.
     fn open(&self) -> impl Future<Output = Self::Store> + Send;
 
-    /// Begins a transaction.
+    /// Begins a transaction, on a connection that is not the store's.
     fn begin(&self) -> impl Future<Output = Self::Tx> + Send;
 
     /// Calls the store's [`Enqueue::enqueue`](crate::Enqueue::enqueue) in the transaction.
@@ -92,7 +92,7 @@ pub trait ReceivingHarness: Harness<Store: IdempotencyKeys + Locks> {
 #[non_exhaustive]
 pub struct Capabilities {
     /// Claims and other transactions go on while a producer's transaction is open. Default: true.
-    /// False for SQLite, and with one connection.
+    /// False for SQLite, and where producers use the store's one connection.
     pub concurrent_transactions: bool,
     /// Published events are kept until they are pruned. Default: true.
     pub keeps_published: bool,

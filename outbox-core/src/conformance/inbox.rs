@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ReceivingHarness;
-use super::kit::{HOUR, Must, SPELLINGS, in_parallel};
+use super::kit::{HOUR, Must, POLLS, SPELLINGS, cut_short, in_parallel};
 use crate::{Accepted, ErrorKind, Fingerprint, InboxMessage};
 
 const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -104,5 +104,17 @@ pub async fn takes_an_id_for_new_when_its_retention_has_passed<H: ReceivingHarne
     h.advance(WEEK - HOUR).await;
     assert_eq!(accept(&**h, &message(1)).await, Accepted::Duplicate);
     h.advance(2 * HOUR).await;
+    assert_eq!(accept(&**h, &message(2)).await, Accepted::First);
+}
+
+pub async fn cut_short_accepts_nothing_after_rollback<H: ReceivingHarness>(h: &Arc<H>) {
+    for polls in 0..POLLS {
+        let mut tx = h.begin().await;
+        let ended = cut_short(polls, h.accept(&mut tx, &message(1))).await;
+        drop(tx);
+        if ended.is_some() {
+            break;
+        }
+    }
     assert_eq!(accept(&**h, &message(2)).await, Accepted::First);
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ReceivingHarness;
-use super::kit::{HOUR, MINUTE, Must, assert_left, in_parallel};
+use super::kit::{HOUR, MINUTE, Must, assert_left, at_every_poll, cut_short, in_parallel, patient};
 use crate::{
-    BeginKey, Begun, CompleteKey, Fingerprint, IdempotencyKey, IdempotencyKeys, InboxMessage,
-    LeaseStatus, LeaseToken,
+    BeginKey, Begun, CompleteKey, EventId, Fingerprint, IdempotencyKey, IdempotencyKeys,
+    InboxMessage, LeaseStatus, LeaseToken,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -189,14 +189,21 @@ pub async fn that_do_not_exist_are_unknown<H: ReceivingHarness>(h: &Arc<H>) {
 }
 
 pub async fn are_pruned_when_over_and_never_in_flight<H: ReceivingHarness>(h: &Arc<H>) {
+    // The oldest ones are in flight: more of them than a batch has.
+    let mut running = request(1);
+    running.lease = 30 * DAY;
+    assert_eq!(begin(&**h, &running).await, Begun::Started);
+    for n in 0..4 {
+        let mut other = BeginKey::new(key(&format!("running {n}")), running.fingerprint);
+        other.lease = running.lease;
+        assert_eq!(begin(&**h, &other).await, Begun::Started);
+    }
+    h.advance(MINUTE).await;
     for n in 0..5 {
         let run = BeginKey::new(key(&n.to_string()), Fingerprint::from_bytes([0; 32]));
         assert_eq!(begin(&**h, &run).await, Begun::Started);
         assert_eq!(complete(&**h, &run, "").await, LeaseStatus::Ours);
     }
-    let mut running = request(1);
-    running.lease = 30 * DAY;
-    assert_eq!(begin(&**h, &running).await, Begun::Started);
     let mut tx = h.begin().await;
     let message = InboxMessage::from_source("s", "1").must("InboxMessage::from_source");
     h.accept(&mut tx, &message).await.must("accept");
@@ -209,4 +216,59 @@ pub async fn are_pruned_when_over_and_never_in_flight<H: ReceivingHarness>(h: &A
     assert_eq!(prune(100).await.must("prune_keys"), 0);
     let busy = begin(&**h, &request(1)).await;
     assert!(matches!(busy, Begun::Busy { .. }), "{busy:?}");
+}
+
+/// Of a key that no other case or call has.
+fn unique() -> BeginKey {
+    let mut request = request(1);
+    request.key = key(&EventId::new().to_string());
+    request
+}
+
+/// Another run meets the one that is at work, for about this long.
+async fn is_busy<H: ReceivingHarness>(h: &H, run: &BeginKey, expected: Duration) {
+    let mut other = run.clone();
+    other.token = LeaseToken::new();
+    match begin(h, &other).await {
+        Begun::Busy { retry_after } => assert_left(retry_after, expected),
+        begun => panic!("the key is not in flight: {begun:?}"),
+    }
+}
+
+pub async fn are_as_the_repeat_says_where_a_call_was_cut_short<H: ReceivingHarness>(h: &Arc<H>) {
+    at_every_poll(h, async |store, polls| {
+        let run = unique();
+        let mut ended = cut_short(polls, store.begin_key(&run)).await.is_some();
+        let begun = patient(|| h.store().begin_key(&run)).await;
+        assert_eq!(begun, Begun::Started);
+        is_busy(&**h, &run, 10 * MINUTE).await;
+
+        let run = unique();
+        assert_eq!(begin(&**h, &run).await, Begun::Started);
+        let extend = async |store: &H::Store| store.extend_key(&run.key, run.token, HOUR).await;
+        ended &= cut_short(polls, extend(store)).await.is_some();
+        assert_eq!(patient(|| extend(h.store())).await, LeaseStatus::Ours);
+        is_busy(&**h, &run, HOUR).await;
+
+        let run = unique();
+        assert_eq!(begin(&**h, &run).await, Begun::Started);
+        let complete = CompleteKey::new(&run, "answer");
+        ended &= cut_short(polls, store.complete_key(&complete))
+            .await
+            .is_some();
+        let completed = patient(|| h.store().complete_key(&complete)).await;
+        assert_eq!(completed, LeaseStatus::Ours);
+        assert_eq!(begin(&**h, &run).await, done("answer"));
+
+        let run = unique();
+        assert_eq!(begin(&**h, &run).await, Begun::Started);
+        let abandon = async |store: &H::Store| store.abandon_key(&run.key, run.token).await;
+        ended &= cut_short(polls, abandon(store)).await.is_some();
+        assert_ne!(patient(|| abandon(h.store())).await, LeaseStatus::Lost);
+        let mut other = request(2);
+        other.key = run.key.clone();
+        assert_eq!(begin(&**h, &other).await, Begun::Started);
+        ended
+    })
+    .await;
 }

@@ -1,8 +1,9 @@
 //! What the cases are written with. Every helper fails the case where the store fails.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures::channel::oneshot;
@@ -294,24 +295,71 @@ where
         .collect()
 }
 
-/// Polls a future a few times and drops it, as a time-out would.
+/// Calls until it is no conflict.
+pub(super) async fn patient<F, T>(mut call: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    for _ in 0..200 {
+        match call().await {
+            Ok(answer) => return answer,
+            Err(error) if error.is_retryable() => {}
+            Err(error) => panic!("a call failed: {error:?}"),
+        }
+    }
+    panic!("two hundred conflicts in a row")
+}
+
+/// Asks until it is so. A database may still be at work on calls that were cut short.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "ends a case that would never end"
+)]
+pub(super) async fn until(so: impl AsyncFn() -> bool) {
+    let begun = Instant::now();
+    while !so().await {
+        assert!(
+            begun.elapsed() < MINUTE,
+            "a minute went by, and it is not so"
+        );
+    }
+}
+
+/// More often than any call of a case is polled.
+pub(super) const POLLS: usize = 200;
+
+/// Polls a future this often, each time when it asks for that, and drops it, as a time-out would.
 pub(super) async fn cut_short<F: Future>(polls: usize, future: F) -> Option<F::Output> {
     let mut future = Box::pin(future);
-    for _ in 0..polls {
-        if let std::task::Poll::Ready(answer) = futures::poll!(future.as_mut()) {
-            return Some(answer);
-        }
-        // Lets the runtime make progress on what the future waits for.
-        let mut yielded = false;
-        std::future::poll_fn(|cx| {
-            cx.waker().wake_by_ref();
-            if std::mem::replace(&mut yielded, true) {
-                std::task::Poll::Ready(())
-            } else {
-                std::task::Poll::Pending
+    let mut left = polls;
+    poll_fn(|cx| {
+        while left > 0 {
+            left -= 1;
+            if let Poll::Ready(answer) = future.as_mut().poll(cx) {
+                return Poll::Ready(Some(answer));
             }
-        })
-        .await;
+            if left > 0 {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(None)
+    })
+    .await
+}
+
+/// Lets `cut` make a call and cut it short, each time one poll later, until it says that the call came
+/// to its end. On the store itself, whose next call may come by the same connection; and on another
+/// handle, whose calls go on at the database beside the next one of the store.
+pub(super) async fn at_every_poll<H: Harness>(
+    h: &Arc<H>,
+    cut: impl AsyncFn(&H::Store, usize) -> bool,
+) {
+    let other = h.open().await;
+    for store in [h.store(), &other] {
+        let mut polls = 0;
+        while !cut(store, polls).await {
+            polls += 1;
+            assert!(polls < POLLS, "a call does not come to its end");
+        }
     }
-    None
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ReceivingHarness;
-use super::kit::{HOUR, MINUTE, Must, assert_left, in_parallel};
-use crate::{ErrorKind, LeaseStatus, LockRequest, LockStatus, Locks};
+use super::kit::{HOUR, MINUTE, Must, assert_left, at_every_poll, cut_short, in_parallel, patient};
+use crate::{ErrorKind, EventId, LeaseStatus, LockRequest, LockStatus, Locks};
 
 /// A request with a lease of ten minutes.
 fn request() -> LockRequest {
@@ -28,7 +28,11 @@ async fn unlock<H: ReceivingHarness>(h: &H, lock: &LockRequest, cool: Duration) 
 
 /// It is closed, for about this long.
 async fn is_closed<H: ReceivingHarness>(h: &H, expected: Duration) {
-    match try_lock(h, &request()).await {
+    is_closed_to(h, &request(), expected).await;
+}
+
+async fn is_closed_to<H: ReceivingHarness>(h: &H, other: &LockRequest, expected: Duration) {
+    match try_lock(h, other).await {
         LockStatus::Held { retry_after } => assert_left(retry_after, expected),
         LockStatus::Acquired => panic!("the lock is open"),
     }
@@ -107,4 +111,43 @@ pub async fn refuse_names_that_stores_cannot_keep<H: ReceivingHarness>(h: &Arc<H
         let kind = refused.err().map(|error| error.kind());
         assert_eq!(kind, Some(ErrorKind::InvalidConfig));
     }
+}
+
+pub async fn are_as_the_repeat_says_where_a_call_was_cut_short<H: ReceivingHarness>(h: &Arc<H>) {
+    /// Two requests for a lock that no other call has.
+    fn rivals() -> (LockRequest, LockRequest) {
+        let name = EventId::new().to_string();
+        let request = || LockRequest::new(&*name).lease(10 * MINUTE);
+        (request(), request())
+    }
+    at_every_poll(h, async |store, polls| {
+        let (one, other) = rivals();
+        let mut ended = cut_short(polls, store.try_lock(&one)).await.is_some();
+        let status = patient(|| h.store().try_lock(&one)).await;
+        assert_eq!(status, LockStatus::Acquired);
+        is_closed_to(&**h, &other, 10 * MINUTE).await;
+
+        let (one, other) = rivals();
+        assert_eq!(try_lock(&**h, &one).await, LockStatus::Acquired);
+        let extend = async |store: &H::Store| store.extend_lock(&one.name, one.token, HOUR).await;
+        ended &= cut_short(polls, extend(store)).await.is_some();
+        assert_eq!(patient(|| extend(h.store())).await, LeaseStatus::Ours);
+        is_closed_to(&**h, &other, HOUR).await;
+
+        for cooldown in [Duration::ZERO, 5 * MINUTE] {
+            let (one, other) = rivals();
+            assert_eq!(try_lock(&**h, &one).await, LockStatus::Acquired);
+            let unlock =
+                async |store: &H::Store| store.unlock(&one.name, one.token, cooldown).await;
+            ended &= cut_short(polls, unlock(store)).await.is_some();
+            assert_ne!(patient(|| unlock(h.store())).await, LeaseStatus::Lost);
+            if cooldown == Duration::ZERO {
+                assert_eq!(try_lock(&**h, &other).await, LockStatus::Acquired);
+            } else {
+                is_closed_to(&**h, &other, cooldown).await;
+            }
+        }
+        ended
+    })
+    .await;
 }

@@ -121,6 +121,26 @@ pub async fn prunes_by_batches<H: Harness>(h: &Arc<H>) {
     assert_eq!(counts, [2, 2, 1, 0]);
 }
 
+pub async fn prunes_published_events_and_dedup_keys_by_batches<H: Harness>(h: &Arc<H>) {
+    let keyed = events("", 5).into_iter().enumerate();
+    let keyed = keyed.map(|(n, event)| event.dedup_key(n.to_string()));
+    put(&**h, keyed.collect::<Vec<_>>()).await;
+    drain(&**h, 10).await;
+    h.advance(HOUR).await;
+    let some = only(|prune| {
+        (prune.published_after, prune.dedup_after) = (Some(MINUTE), Some(MINUTE));
+        prune.rows = 2;
+    });
+    let mut counts = Vec::new();
+    for _ in 0..4 {
+        let pruned = prune(&**h, &some).await;
+        counts.push((pruned.published, pruned.dedup));
+    }
+    let kept = h.capabilities().keeps_published;
+    let expected = [2, 2, 1, 0].map(|count| (if kept { count } else { 0 }, count));
+    assert_eq!(counts, expected);
+}
+
 pub async fn prunes_no_open_event<H: Harness>(h: &Arc<H>) {
     put(
         &**h,
@@ -194,6 +214,38 @@ pub async fn prunes_dedup_keys_once_nothing_needs_them<H: Harness>(h: &Arc<H>) {
     assert_eq!(prune(&**h, &old).await.dedup, 1);
     let again = keys.map(|key| event(&format!("{key} again")).dedup_key(key));
     let answers = put(&**h, again.to_vec()).await;
+    let duplicates: Vec<bool> = answers.iter().map(|answer| answer.duplicate).collect();
+    assert_eq!(duplicates, [true, true, false]);
+}
+
+/// The oldest ones belong to events that are open or dead: more of them than a batch has.
+pub async fn prunes_dedup_keys_behind_batches_that_must_stay<H: Harness>(h: &Arc<H>) {
+    let keyed = |name: String| event(&name).dedup_key(name);
+    let list = |prefix: &str, count: usize| {
+        let names = (0..count).map(|n| format!("{prefix}{n}"));
+        names.map(keyed).collect::<Vec<_>>()
+    };
+    bury(&**h, list("dead", 7)).await;
+    h.advance(MINUTE).await;
+    put(&**h, list("open", 7)).await;
+    for claimed in &take(&**h, 7).await {
+        end(&**h, claimed, retry(24 * HOUR)).await;
+    }
+    h.advance(MINUTE).await;
+    put(&**h, list("done", 5)).await;
+    publish(&**h, &take(&**h, 5).await).await;
+    h.advance(HOUR).await;
+    let some = only(|prune| {
+        prune.dedup_after = Some(MINUTE);
+        prune.rows = 3;
+    });
+    let mut counts = Vec::new();
+    for _ in 0..3 {
+        counts.push(prune(&**h, &some).await.dedup);
+    }
+    assert_eq!(counts, [3, 2, 0]);
+    let again = ["dead", "open", "done"].map(|prefix| keyed(format!("{prefix}0")));
+    let answers = put(&**h, again).await;
     let duplicates: Vec<bool> = answers.iter().map(|answer| answer.duplicate).collect();
     assert_eq!(duplicates, [true, true, false]);
 }

@@ -13,6 +13,8 @@ mod model;
 #[doc(hidden)]
 pub mod claim;
 #[doc(hidden)]
+pub mod cut_short;
+#[doc(hidden)]
 pub mod dead_letters;
 #[doc(hidden)]
 pub mod enqueue;

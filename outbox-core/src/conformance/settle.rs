@@ -1,17 +1,18 @@
 //! Ending claims.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Harness;
 use super::kit::{
-    HOUR, LEASE, MINUTE, Must, OVER_LEASE, cut_short, dead, defer, drain, drain_beside_cut_calls,
-    end, event, events, in_parallel, leases, letters, nothing_is_due, publish, put, request, retry,
-    settle, stats, take, take_one,
+    HOUR, LEASE, MINUTE, Must, OVER_LEASE, at_every_poll, bury, cut_short, dead, defer, drain,
+    drain_beside_cut_calls, end, event, events, in_parallel, leases, letters, nothing_is_due,
+    patient, publish, put, request, retry, settle, stats, take, take_one,
 };
 use crate::{
-    Claimed, DeathReason, Lease, LeaseStatus, LeaseToken, MAX_ERROR_TEXT, OutboxStore, Outcome,
-    Settlement,
+    Claimed, DeadLetterFilter, DeadLetters, DeathReason, Lease, LeaseStatus, LeaseToken,
+    MAX_ERROR_TEXT, Maintenance, OutboxStore, Outcome, Prune, Replay, Settlement,
 };
 
 fn every_outcome() -> [Outcome; 5] {
@@ -268,30 +269,35 @@ pub async fn bears_any_delay<H: Harness>(h: &Arc<H>) {
 
 /// As when the answer to a commit is lost: the event is delivered, or comes again.
 pub async fn cut_short_loses_nothing<H: Harness>(h: &Arc<H>) {
-    for polls in 0..8 {
+    at_every_poll(h, async |store, polls| {
         put(&**h, [event("a"), event("b").key("k")]).await;
         let taken = take(&**h, 2).await;
         let batch: Vec<Settlement> = leases(&taken)
             .into_iter()
             .map(|lease| Settlement::new(lease, dead()))
             .collect();
-        cut_short(polls, h.store().settle(&batch)).await;
+        let ended = cut_short(polls, store.settle(&batch)).await.is_some();
         let again = drain_beside_cut_calls(&**h, 10).await.len();
         let dead = letters(&**h).await.len();
         assert_eq!(again + dead, 2, "after {polls} polls");
-        let all = crate::DeadLetterFilter::all();
-        crate::DeadLetters::discard(h.store(), &all, 10, "done")
-            .await
-            .must("discard");
-    }
+        let all = DeadLetterFilter::all();
+        patient(|| h.store().discard(&all, 10, "done")).await;
+        ended
+    })
+    .await;
 }
 
-/// Batches that overlap and come in any order, beside claims, extensions and prunes.
-pub async fn in_parallel_never_deadlocks<H: Harness>(h: &Arc<H>) {
+/// Batches that overlap and come in any order, beside claims, extensions, replays, prunes and counts.
+pub async fn in_parallel_ends_each_event_once<H: Harness>(h: &Arc<H>) {
     let workers = h.capabilities().workers;
+    bury(&**h, events("dead", 10)).await;
+    let old = (0..10).map(|n: usize| event("old").dedup_key(n.to_string()));
+    put(&**h, old.collect::<Vec<_>>()).await;
+    publish(&**h, &take(&**h, 10).await).await;
+    h.advance(HOUR).await;
     put(&**h, events("", 60)).await;
     let taken = Arc::new(take(&**h, 60).await);
-    let ours = in_parallel(h, workers, {
+    let did = in_parallel(h, workers, {
         let taken = Arc::clone(&taken);
         move |h, worker| {
             let taken = Arc::clone(&taken);
@@ -303,38 +309,50 @@ pub async fn in_parallel_never_deadlocks<H: Harness>(h: &Arc<H>) {
                 order.rotate_left(worker * 7 % 60);
                 let store = h.open().await;
                 patient(|| store.extend(&order, LEASE)).await;
-                patient(|| async { store.claim(&request(10)).await.map(|claim| claim.events) })
-                    .await;
+                let mut replayed = prune_and_replay(&store).await;
+                let asked = request(10);
+                patient(|| store.claim(&asked)).await;
                 let batch: Vec<Settlement> = order
                     .iter()
                     .map(|lease| Settlement::new(*lease, Outcome::Published))
                     .collect();
-                patient(|| store.settle(&batch)).await
+                let answers = patient(|| store.settle(&batch)).await;
+                replayed += prune_and_replay(&store).await;
+                patient(|| store.stats(1_000)).await;
+                (answers, replayed)
             }
         }
     })
     .await;
-    let ours = ours
+    let ours = did
         .iter()
-        .flatten()
+        .flat_map(|(answers, _)| answers)
         .filter(|status| **status == LeaseStatus::Ours);
     assert_eq!(ours.count(), 60, "each event is settled by one worker");
-    assert_eq!(stats(&**h).await.pending.value, 0);
+    h.advance(OVER_LEASE).await;
+    let back = drain(&**h, 20).await;
+    let replayed: u64 = did.iter().map(|(_, replayed)| replayed).sum();
+    assert_eq!(u64::try_from(back.len()).ok(), Some(replayed));
+    let distinct: BTreeSet<&String> = back.iter().collect();
+    assert_eq!(distinct.len(), back.len(), "a letter came back twice");
+    assert!(back.iter().all(|name| name.starts_with("dead")), "{back:?}");
 }
 
-/// Calls until it is no conflict.
-async fn patient<F, T>(mut call: impl FnMut() -> F) -> Vec<T>
-where
-    F: Future<Output = Result<Vec<T>, crate::Error>>,
-{
-    for _ in 0..200 {
-        match call().await {
-            Ok(answer) => return answer,
-            Err(error) if error.is_retryable() => {}
-            Err(error) => panic!("a parallel call failed: {error:?}"),
-        }
-    }
-    panic!("two hundred conflicts in a row")
+/// Some of the dead letters go, and some come back; returns how many came.
+async fn prune_and_replay(store: &(impl Maintenance + DeadLetters)) -> u64 {
+    let now = Some(Duration::ZERO);
+    let prune = Prune {
+        published_after: now,
+        dead_after: now,
+        dedup_after: now,
+        rows: 3,
+    };
+    patient(|| store.prune(&prune)).await;
+    let replay = Replay {
+        rows: 2,
+        ..Replay::new(DeadLetterFilter::all())
+    };
+    patient(|| store.replay(&replay)).await
 }
 
 /// An attempt that outlived its lease, beside the next claim of the same event.

@@ -1,0 +1,273 @@
+//! Calls that are dropped at any of their await points, and then repeated.
+//!
+//! What a dropped call did is unknown, and the database may still be at work on it. The repeat leaves
+//! what it should, exactly.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Harness;
+use super::kit::{
+    HOUR, LEASE, MINUTE, at_every_poll, bury, cut_short, dead, drain, end, event, leases, letters,
+    name, names, nothing_is_due, nothing_is_due_for, patient, publish, put, request, retry,
+    sorted_names, stats, take, take_as, take_one, until,
+};
+use crate::{
+    ClaimRequest, Claimed, DeadHeadPolicy, DeadLetterFilter, DeadLetters, DestinationFilter,
+    Destinations, EventId, Hold, LeaseStatus, Maintenance, NewEvent, OutboxStore, Prune, Replay,
+};
+
+async fn set_policy<H: Harness>(h: &H, destination: &str, policy: DeadHeadPolicy) {
+    patient(|| h.store().set_dead_head_policy(destination, policy)).await;
+}
+
+/// Three dead letters, of which the first blocks its key, and an open event behind it.
+async fn dead_and_blocked<H: Harness>(h: &H) {
+    set_policy(h, "somewhere", DeadHeadPolicy::Block).await;
+    bury(h, [event("a").key("k"), event("b"), event("c")]).await;
+    put(h, [event("d").key("k")]).await;
+    nothing_is_due(h).await;
+}
+
+/// Nowhere else, and nothing twice.
+async fn are_open_or_dead<H: Harness>(h: &H, expected: u64) {
+    until(async || {
+        let stats = stats(h).await;
+        stats.pending.value + stats.dead.value == expected
+    })
+    .await;
+}
+
+pub async fn replays_bring_each_letter_back_once<H: Harness>(h: &Arc<H>) {
+    let all = Replay::new(DeadLetterFilter::all());
+    at_every_poll(h, async |store, polls| {
+        dead_and_blocked(&**h).await;
+        let ended = cut_short(polls, store.replay(&all)).await.is_some();
+        are_open_or_dead(&**h, 4).await;
+        until(async || {
+            patient(|| h.store().replay(&all)).await;
+            letters(&**h).await.is_empty()
+        })
+        .await;
+        let stats = stats(&**h).await;
+        assert_eq!((stats.pending.value, stats.blocked_keys.value), (4, 0));
+        let taken = take(&**h, 4).await;
+        let told =
+            |claimed: &Claimed| (name(claimed), claimed.event.replays, claimed.event.attempts);
+        let expected = [("a", 1, 1), ("b", 1, 1), ("c", 1, 1), ("d", 0, 1)];
+        let expected =
+            expected.map(|(name, replays, attempts)| (name.to_owned(), replays, attempts));
+        assert_eq!(taken.iter().map(told).collect::<Vec<_>>(), expected);
+        publish(&**h, &taken).await;
+        nothing_is_left(&**h).await;
+        ended
+    })
+    .await;
+}
+
+async fn nothing_is_left<H: Harness>(h: &H) {
+    let stats = stats(h).await;
+    let counts = [stats.pending, stats.dead, stats.blocked_keys];
+    assert_eq!(counts.map(|count| count.value), [0; 3]);
+}
+
+pub async fn discards_take_each_letter_and_free_its_key<H: Harness>(h: &Arc<H>) {
+    let all = DeadLetterFilter::all();
+    at_every_poll(h, async |store, polls| {
+        dead_and_blocked(&**h).await;
+        let discard = store.discard(&all, 100, "no longer wanted");
+        let ended = cut_short(polls, discard).await.is_some();
+        until(async || {
+            patient(|| h.store().discard(&all, 100, "no longer wanted")).await;
+            letters(&**h).await.is_empty()
+        })
+        .await;
+        let stats = stats(&**h).await;
+        assert_eq!((stats.pending.value, stats.blocked_keys.value), (1, 0));
+        assert_eq!(drain(&**h, 10).await, ["d"]);
+        nothing_is_left(&**h).await;
+        ended
+    })
+    .await;
+}
+
+pub async fn prunes_take_what_is_old_alone<H: Harness>(h: &Arc<H>) {
+    let now = Some(Duration::ZERO);
+    let everything = Prune {
+        published_after: now,
+        dead_after: now,
+        dedup_after: now,
+        ..Prune::default()
+    };
+    at_every_poll(h, async |store, polls| {
+        let [done, open] = [(); 2].map(|()| EventId::new().to_string());
+        put(&**h, [event("done").dedup_key(&*done)]).await;
+        publish(&**h, &[take_one(&**h).await]).await;
+        dead_and_blocked(&**h).await;
+        put(&**h, [event("open").dedup_key(&*open)]).await;
+        h.advance(HOUR).await;
+
+        let ended = cut_short(polls, store.prune(&everything)).await.is_some();
+        until(async || {
+            patient(|| h.store().prune(&everything)).await;
+            letters(&**h).await.is_empty() && !is_known(&**h, "anew", &done).await
+        })
+        .await;
+        let stats = stats(&**h).await;
+        assert_eq!((stats.pending.value, stats.blocked_keys.value), (3, 0));
+        assert!(is_known(&**h, "again", &open).await, "an open event's key");
+        let left = drain(&**h, 10).await.into_iter().collect::<BTreeSet<_>>();
+        assert_eq!(left, ["anew", "d", "open"].map(str::to_owned).into());
+        nothing_is_left(&**h).await;
+        ended
+    })
+    .await;
+}
+
+/// Enqueues an event with this de-duplication key, unless it is taken.
+async fn is_known<H: Harness>(h: &H, name: &str, dedup_key: &str) -> bool {
+    for _ in 0..200 {
+        let mut tx = h.begin().await;
+        match h.enqueue(&mut tx, event(name).dedup_key(dedup_key)).await {
+            Ok(answer) => {
+                h.commit(tx).await;
+                return answer.duplicate;
+            }
+            Err(error) if error.is_retryable() => h.rollback(tx).await,
+            Err(error) => panic!("enqueue failed: {error:?}"),
+        }
+    }
+    panic!("two hundred conflicts in a row")
+}
+
+pub async fn extensions_are_as_the_repeat_says<H: Harness>(h: &Arc<H>) {
+    at_every_poll(h, async |store, polls| {
+        put(&**h, [event("a"), event("b").key("k")]).await;
+        let taken = take(&**h, 2).await;
+        let leases = leases(&taken);
+        let ended = cut_short(polls, store.extend(&leases, HOUR))
+            .await
+            .is_some();
+        let answers = patient(|| h.store().extend(&leases, HOUR)).await;
+        assert_eq!(answers, [LeaseStatus::Ours; 2]);
+        h.advance(LEASE + MINUTE).await;
+        nothing_is_due(&**h).await;
+        publish(&**h, &taken).await;
+        ended
+    })
+    .await;
+}
+
+/// Claimed for the second time.
+async fn taken_twice<H: Harness>(h: &H, events: &[NewEvent]) -> Vec<Claimed> {
+    put(h, events).await;
+    for claimed in &take(h, events.len()).await {
+        end(h, claimed, retry(Duration::ZERO)).await;
+    }
+    take(h, events.len()).await
+}
+
+/// None is under a lease, and each is charged with one attempt before this claim.
+async fn are_released_once<H: Harness>(h: &H, count: usize) {
+    until(async || stats(h).await.claimed.value == 0).await;
+    let taken = take(h, count).await;
+    let attempts: Vec<u32> = taken.iter().map(|claimed| claimed.event.attempts).collect();
+    assert_eq!(attempts, vec![2; count]);
+    publish(h, &taken).await;
+}
+
+pub async fn releases_refund_an_attempt_once<H: Harness>(h: &Arc<H>) {
+    at_every_poll(h, async |store, polls| {
+        let leases = leases(&taken_twice(&**h, &[event("a"), event("b").key("k")]).await);
+        let ended = cut_short(polls, store.release(&leases)).await.is_some();
+        let answers = patient(|| h.store().release(&leases)).await;
+        assert!(!answers.contains(&LeaseStatus::Lost), "{answers:?}");
+        are_released_once(&**h, 2).await;
+        ended
+    })
+    .await;
+    at_every_poll(h, async |store, polls| {
+        let token = taken_twice(&**h, &[event("a").key("k")]).await[0]
+            .lease
+            .token;
+        let ended = cut_short(polls, store.release_claim(token)).await.is_some();
+        patient(|| h.store().release_claim(token)).await;
+        are_released_once(&**h, 1).await;
+        ended
+    })
+    .await;
+}
+
+fn claim_for(destination: &str) -> ClaimRequest {
+    let mut asked = request(1);
+    asked.destinations = DestinationFilter::Only(vec![destination.to_owned()]);
+    asked
+}
+
+/// Each call has a destination of its own: one that was dropped may come late.
+pub async fn holds_are_as_the_repeat_says<H: Harness>(h: &Arc<H>) {
+    let reason = "429".to_owned();
+    let disabled = Hold::Disabled {
+        reason: reason.clone(),
+    };
+    let timed = Hold::For {
+        period: HOUR,
+        reason,
+    };
+    let holds = [&timed, &disabled];
+    at_every_poll(h, async |store, polls| {
+        let mut ended = true;
+        for hold in holds {
+            let to = EventId::new().to_string();
+            put(&**h, [event("a").to(&*to)]).await;
+            ended &= cut_short(polls, store.hold(&to, hold.clone()))
+                .await
+                .is_some();
+            patient(|| h.store().hold(&to, hold.clone())).await;
+            nothing_is_due_for(&**h, &claim_for(&to)).await;
+            assert_eq!(stats(&**h).await.due.value, 0);
+        }
+        let to = EventId::new().to_string();
+        patient(|| h.store().hold(&to, timed.clone())).await;
+        put(&**h, [event("freed").to(&*to)]).await;
+        ended &= cut_short(polls, store.hold(&to, Hold::Free))
+            .await
+            .is_some();
+        patient(|| h.store().hold(&to, Hold::Free)).await;
+        let freed = take_as(&**h, 1, &claim_for(&to)).await;
+        assert_eq!(names(&freed), ["freed"]);
+        publish(&**h, &freed).await;
+        ended
+    })
+    .await;
+}
+
+/// Each call has a destination of its own: one that was dropped may come late.
+pub async fn policies_are_as_the_repeat_says<H: Harness>(h: &Arc<H>) {
+    use DeadHeadPolicy::{Block, Skip};
+    at_every_poll(h, async |store, polls| {
+        let mut ended = true;
+        for (policy, before) in [(Block, Skip), (Skip, Block)] {
+            let to = EventId::new().to_string();
+            set_policy(&**h, &to, before).await;
+            let list = ["a", "b"].map(|name| event(name).to(&*to).key("k"));
+            put(&**h, list).await;
+            let set = store.set_dead_head_policy(&to, policy);
+            ended &= cut_short(polls, set).await.is_some();
+            set_policy(&**h, &to, policy).await;
+            let asked = claim_for(&to);
+            end(&**h, &take_as(&**h, 1, &asked).await[0], dead()).await;
+            if policy == Block {
+                nothing_is_due_for(&**h, &asked).await;
+                let letters = DeadLetterFilter::destination(&*to);
+                patient(|| h.store().discard(&letters, 10, "seen")).await;
+            }
+            let next = take_as(&**h, 1, &asked).await;
+            assert_eq!(sorted_names(&next), ["b"]);
+            publish(&**h, &next).await;
+        }
+        ended
+    })
+    .await;
+}
