@@ -203,6 +203,7 @@ impl Bare {
         }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "signed as of now")]
     async fn send(&self) {
         let id = self.id.to_string();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -256,6 +257,7 @@ impl Ours {
 }
 
 /// What a signature costs, by scheme and size.
+#[expect(clippy::disallowed_methods, reason = "signed as of now")]
 fn signing(times: u32) {
     println!("signing, µs      400 B   4 KiB  64 KiB");
     let schemes: [(&str, Box<dyn Signer>); 3] = [

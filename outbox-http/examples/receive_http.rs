@@ -31,6 +31,7 @@ fn receive(verifier: &dyn Verifier, request: &Request<Bytes>) -> Response<()> {
     response
 }
 
+#[expect(clippy::disallowed_methods, reason = "signed as of now")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Two secrets while one is being rotated out.
     let keys = KeyRing::new([

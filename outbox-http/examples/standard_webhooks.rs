@@ -12,6 +12,7 @@ use outbox_http::http::{HeaderMap, HeaderName};
 use outbox_http::outbox_core::{Bytes, EventId, Signer, SigningInput};
 use outbox_http::{StandardWebhooks, Verifier};
 
+#[expect(clippy::disallowed_methods, reason = "signed as of now")]
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut body = Vec::new();

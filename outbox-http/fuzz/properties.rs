@@ -118,7 +118,7 @@ pub fn retry_after(data: &[u8]) {
     if let Some(Ok(date)) = lines.next().map(HeaderValue::from_bytes) {
         headers.insert(DATE, date);
     }
-    let wait = parse_retry_after(&headers, SystemTime::now());
+    let wait = parse_retry_after(&headers, SystemTime::UNIX_EPOCH);
     assert!(wait.is_none_or(|wait| wait <= Duration::from_secs(30 * 86_400)));
     if !value.is_empty() && value.iter().all(u8::is_ascii_digit) {
         assert!(wait.is_some());

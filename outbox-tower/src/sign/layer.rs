@@ -32,6 +32,7 @@ type Now = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 impl<G: Signer, B> SignLayer<G, B> {
     /// Signs with `signer`, by the system's clock.
     #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the clock unless one is given")]
     pub fn new(signer: G) -> Self {
         Self {
             signer: Arc::new(signer),
