@@ -1,13 +1,17 @@
 //! The conformance suites over `SqliteStore` of outbox-sqlx.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use outbox_core::ManualClock;
 use outbox_core::conformance::Capabilities;
+use outbox_core::{
+    DeadLetters, Destinations, Enqueue, IdempotencyKeys, Inbox, Locks, Maintenance, ManualClock,
+    OutboxStore,
+};
 use outbox_sqlx::SqliteStore;
 use outbox_sqlx::sqlx::sqlite::{SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use outbox_sqlx::sqlx::{self, AssertSqlSafe, Sqlite, Transaction};
+use outbox_sqlx::sqlx::{self, AssertSqlSafe, Sqlite, SqliteConnection, Transaction};
 use tempfile::TempDir;
 
 use self::harness::{Subject, Suite};
@@ -15,36 +19,59 @@ use self::harness::{Subject, Suite};
 #[path = "harness/sqlx.rs"]
 mod harness;
 
+/// All that a store can do.
+trait Whole:
+    OutboxStore
+    + DeadLetters
+    + Maintenance
+    + Destinations
+    + IdempotencyKeys
+    + Locks
+    + Enqueue<SqliteConnection>
+    + Inbox<SqliteConnection>
+    + 'static
+{
+}
+
+impl Whole for Box<&'static SqliteStore> {}
+
 /// The store has one connection; producers and other handles on the data have more.
-struct File {
-    store: SqliteStore,
+struct File<S> {
+    store: S,
     producers: SqliteStore,
     clock: ManualClock,
     folder: TempDir,
     as_liked: bool,
+    wrap: fn(SqliteStore) -> S,
 }
 
-async fn fresh() -> Suite<File> {
-    with(true).await
+async fn fresh() -> Suite<File<SqliteStore>> {
+    with(true, |store| store).await
 }
 
-/// In a file and on connections that are set otherwise than the store likes it.
-async fn fresh_and_odd() -> Suite<File> {
-    with(false).await
+/// In a file and on connections that are set otherwise than the store likes it, and behind each
+/// pointer that is a store.
+async fn fresh_and_odd() -> Suite<File<Arc<dyn Whole>>> {
+    with(false, |store| -> Arc<dyn Whole> {
+        let store: &'static SqliteStore = Box::leak(Box::new(store));
+        Arc::new(Box::new(store))
+    })
+    .await
 }
 
-async fn with(as_liked: bool) -> Suite<File> {
+async fn with<S>(as_liked: bool, wrap: fn(SqliteStore) -> S) -> Suite<File<S>> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let clock = ManualClock::new();
     let path = folder.path().join("outbox.db");
     let store = open(&path, 1, &clock, as_liked).await;
     store.migrate().await.expect("migrated");
     Suite(File {
-        store,
+        store: wrap(store),
         producers: open(&path, 10, &clock, as_liked).await,
         clock,
         folder,
         as_liked,
+        wrap,
     })
 }
 
@@ -67,17 +94,21 @@ async fn open(path: &Path, connections: u32, clock: &ManualClock, as_liked: bool
     store.clock(clock.clone())
 }
 
-impl Subject for File {
+impl<S> Subject for File<S>
+where
+    S: OutboxStore + DeadLetters + Maintenance + Destinations + IdempotencyKeys + Locks + 'static,
+    S: Enqueue<SqliteConnection> + Inbox<SqliteConnection>,
+{
     type Database = Sqlite;
-    type Store = SqliteStore;
+    type Store = S;
 
-    fn store(&self) -> &SqliteStore {
+    fn store(&self) -> &S {
         &self.store
     }
 
-    async fn open(&self) -> SqliteStore {
+    async fn open(&self) -> S {
         let path = self.folder.path().join("outbox.db");
-        open(&path, 10, &self.clock, self.as_liked).await
+        (self.wrap)(open(&path, 10, &self.clock, self.as_liked).await)
     }
 
     async fn begin(&self) -> Transaction<'static, Sqlite> {
