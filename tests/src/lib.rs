@@ -24,6 +24,7 @@ mod mysql;
 mod pg;
 mod poll;
 mod server;
+mod slow_clock;
 mod user;
 
 pub use advance::{damage, mysql_advance, past_deadlocks, pg_advance};
@@ -31,6 +32,7 @@ pub use bouncer::PgBouncer;
 pub use mysql::MySqlServer;
 pub use pg::PgServer;
 pub use poll::{poll_until, try_until};
+pub use slow_clock::{PG_AN_HOUR_BEHIND, pg_check_an_hour_behind};
 
 /// Every Rust block of the README compiles.
 #[cfg(doctest)]

@@ -1,4 +1,5 @@
-//! The conformance suites over `PgStore` of outbox-diesel.
+//! The conformance suites over `PgStore` of outbox-diesel, in databases whose clock is an hour behind the
+//! application's.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use diesel_async::pooled_connection::AsyncDieselConnectionManager;
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::{AsyncConnection, AsyncPgConnection, SimpleAsyncConnection};
 use outbox_diesel::PgStore;
-use tests::{PgServer, past_deadlocks, pg_advance};
+use tests::{PG_AN_HOUR_BEHIND, PgServer, past_deadlocks, pg_advance, pg_check_an_hour_behind};
 
 use self::harness::{Subject, Suite};
 
@@ -21,9 +22,15 @@ struct Pg {
 
 async fn fresh() -> Suite<Pg> {
     let url = PgServer::shared().create_database();
+    let (_, database) = url.rsplit_once('/').expect("a database");
+    PgServer::shared().sql(database, PG_AN_HOUR_BEHIND);
     let store = store(&url, 1);
     store.migrate().await.expect("migrated");
-    Suite(Pg { url, store })
+    let suite = Suite(Pg { url, store });
+    let mut conn = suite.0.connect().await;
+    let checked = conn.batch_execute(&pg_check_an_hour_behind()).await;
+    checked.expect("the clock is an hour behind");
+    suite
 }
 
 fn store(url: &str, connections: usize) -> PgStore {

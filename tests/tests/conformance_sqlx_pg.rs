@@ -6,7 +6,7 @@ use outbox_core::conformance::Capabilities;
 use outbox_sqlx::PgStore;
 use outbox_sqlx::sqlx::postgres::PgPoolOptions;
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, PgPool, Postgres, Transaction};
-use tests::{PgServer, past_deadlocks, pg_advance};
+use tests::{PG_AN_HOUR_BEHIND, PgServer, past_deadlocks, pg_advance, pg_check_an_hour_behind};
 
 use self::harness::{Subject, Suite};
 
@@ -25,7 +25,8 @@ async fn fresh() -> Suite<Pg> {
     with_mode(false).await
 }
 
-/// As behind an old PgBouncer, in a database that is set otherwise than others.
+/// As behind an old PgBouncer, in a database that is set otherwise than others and whose clock is an
+/// hour behind the application's.
 async fn fresh_in_transactions() -> Suite<Pg> {
     with_mode(true).await
 }
@@ -48,16 +49,20 @@ async fn with_mode(in_transactions: bool) -> Suite<Pg> {
     if in_transactions {
         let (_, database) = url.rsplit_once('/').expect("a database");
         let set = OTHERWISE.map(|setting| format!("ALTER DATABASE {database} SET {setting};"));
-        PgServer::shared().sql(database, &set.concat());
+        PgServer::shared().sql(database, &(set.concat() + PG_AN_HOUR_BEHIND));
     }
     let store = PgStore::new(pool(&url, 1)).in_transactions(in_transactions);
     store.migrate().await.expect("migrated");
-    Suite(Pg {
+    let suite = Suite(Pg {
         producers: pool(&url, 10),
         url,
         store,
         in_transactions,
-    })
+    });
+    if in_transactions {
+        suite.0.run(pg_check_an_hour_behind()).await;
+    }
+    suite
 }
 
 fn pool(url: &str, connections: u32) -> PgPool {
