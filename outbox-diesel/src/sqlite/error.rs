@@ -2,8 +2,8 @@
 
 use diesel::result::{DatabaseErrorKind, Error as DieselError};
 use diesel::sqlite::Sqlite;
-use outbox_core::sql::sqlite::{error_kind, is_id_taken};
-use outbox_core::sql::{failure, id_taken};
+use outbox_core::sql::id_taken;
+use outbox_core::sql::sqlite::{error_kind, failure, is_id_taken};
 use outbox_core::{Error, ErrorKind};
 
 use super::MIGRATE;

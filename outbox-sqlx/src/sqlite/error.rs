@@ -1,7 +1,7 @@
 //! What SQLite's errors mean.
 
-use outbox_core::sql::sqlite::{error_kind, is_id_taken};
-use outbox_core::sql::{failure, id_taken};
+use outbox_core::sql::id_taken;
+use outbox_core::sql::sqlite::{error_kind, failure, is_id_taken};
 use outbox_core::{Error, ErrorKind};
 use sqlx::Error as SqlxError;
 

@@ -1,6 +1,7 @@
 //! What SQLite's errors mean.
 
-use crate::ErrorKind;
+use crate::sql::failure as general;
+use crate::{Error, ErrorKind};
 
 /// The kind of an error with this (extended) result code (<https://sqlite.org/rescode.html>), or none
 /// where the driver hands on none, and this text. A missing table has no code of its own. Texts are
@@ -27,6 +28,19 @@ pub fn error_kind(code: Option<i32>, text: &str) -> ErrorKind {
         _ if any(&["no such table", "no such column", "has no column"]) => ErrorKind::Schema,
         _ => ErrorKind::Other,
     }
+}
+
+/// The error of a failed `operation`, to which the adapter adds the cause. `migrate` names the call
+/// that makes the tables. What runs in the caller's transaction may have met another writer because
+/// of how that transaction began.
+#[must_use]
+pub fn failure(kind: ErrorKind, operation: &str, migrate: &str) -> Error {
+    if kind == ErrorKind::Conflict && matches!(operation, "enqueue" | "accept") {
+        let remedy = "another connection writes; a transaction that reads before it writes waits \
+                      for others only where it began with BEGIN IMMEDIATE";
+        return Error::new(kind, format!("{operation}: {remedy}"));
+    }
+    general(kind, operation, migrate)
 }
 
 /// Whether this is the text of an error about an id that belongs to an open event.

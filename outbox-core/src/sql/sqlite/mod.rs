@@ -22,7 +22,7 @@ use std::time::Duration;
 pub use claim::{Turn, claim};
 pub use dead_letters::{discard, get_dead, list_dead, replay};
 pub use enqueue::enqueue;
-pub use error::{error_kind, is_id_taken};
+pub use error::{error_kind, failure, is_id_taken};
 pub use maintenance::{prune, stats};
 pub use schema::{
     AWAIT_WRITER, SCHEMA_VERSION, WRITE_AHEAD, WRITE_AHEAD_TRIES, check_schema, migrate, migrations,
