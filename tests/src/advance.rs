@@ -57,13 +57,14 @@ pub fn mysql_advance(by: Duration) -> String {
     text + "COMMIT"
 }
 
-/// Runs a change of the test's own to its end: again where a deadlock cut it short. The store may
-/// still be at work on a call that a case dropped, on rows that this change wants too.
+/// Runs a change of the test's own to its end: again where a deadlock cut it short, or where it is a
+/// serializable transaction and a row went away. The store may still be at work on a call that a case
+/// dropped, on rows that this change wants too.
 ///
 /// # Panics
 ///
-/// On any other failure, and after 20 deadlocks.
-pub async fn past_deadlocks<F, E>(mut change: impl FnMut() -> F)
+/// On any other failure, and after 20 conflicts.
+pub async fn past_conflicts<F, E>(mut change: impl FnMut() -> F)
 where
     F: Future<Output = Result<(), E>>,
     E: std::fmt::Display,
@@ -74,7 +75,11 @@ where
             Ok(()) => return,
             Err(error) => failure = error.to_string(),
         }
-        if !failure.to_lowercase().contains("deadlock") {
+        let text = failure.to_lowercase();
+        if !["deadlock", "could not serialize"]
+            .iter()
+            .any(|part| text.contains(part))
+        {
             break;
         }
     }

@@ -27,7 +27,7 @@ mod server;
 mod slow_clock;
 mod user;
 
-pub use advance::{damage, mysql_advance, past_deadlocks, pg_advance};
+pub use advance::{damage, mysql_advance, past_conflicts, pg_advance};
 pub use bouncer::PgBouncer;
 pub use mysql::MySqlServer;
 pub use pg::PgServer;

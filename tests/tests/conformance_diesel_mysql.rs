@@ -6,7 +6,7 @@ use diesel_async::pooled_connection::AsyncDieselConnectionManager;
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use outbox_diesel::MySqlStore;
-use tests::{MySqlServer, mysql_advance, past_deadlocks};
+use tests::{MySqlServer, mysql_advance, past_conflicts};
 
 use self::harness::{Subject, Suite};
 
@@ -50,7 +50,7 @@ impl Subject for Maria {
     }
 
     async fn advance(&self, by: Duration) {
-        past_deadlocks(|| async {
+        past_conflicts(|| async {
             let mut conn = self.connect().await;
             conn.batch_execute(&mysql_advance(by)).await
         })

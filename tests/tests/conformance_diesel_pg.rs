@@ -7,7 +7,7 @@ use diesel_async::pooled_connection::AsyncDieselConnectionManager;
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::{AsyncConnection, AsyncPgConnection, SimpleAsyncConnection};
 use outbox_diesel::PgStore;
-use tests::{PG_AN_HOUR_BEHIND, PgServer, past_deadlocks, pg_advance, pg_check_an_hour_behind};
+use tests::{PG_AN_HOUR_BEHIND, PgServer, past_conflicts, pg_advance, pg_check_an_hour_behind};
 
 use self::harness::{Subject, Suite};
 
@@ -57,7 +57,7 @@ impl Subject for Pg {
     }
 
     async fn advance(&self, by: Duration) {
-        past_deadlocks(|| async {
+        past_conflicts(|| async {
             let mut conn = self.connect().await;
             conn.batch_execute(&pg_advance(by)).await
         })

@@ -7,7 +7,7 @@ use outbox_core::conformance::Capabilities;
 use outbox_sqlx::MySqlStore;
 use outbox_sqlx::sqlx::mysql::MySqlPoolOptions;
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, MySql, MySqlPool, Transaction};
-use tests::{MySqlServer, mysql_advance, past_deadlocks};
+use tests::{MySqlServer, mysql_advance, past_conflicts};
 
 use self::harness::{Subject, Suite};
 
@@ -78,7 +78,7 @@ impl Subject for Maria {
     }
 
     async fn run(&self, statements: String) {
-        past_deadlocks(|| {
+        past_conflicts(|| {
             let statements = AssertSqlSafe(statements.clone());
             let done = sqlx::raw_sql(statements).execute(&self.producers);
             async { done.await.map(drop) }

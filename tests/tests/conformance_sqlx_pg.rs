@@ -6,7 +6,7 @@ use outbox_core::conformance::Capabilities;
 use outbox_sqlx::PgStore;
 use outbox_sqlx::sqlx::postgres::PgPoolOptions;
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, PgPool, Postgres, Transaction};
-use tests::{PG_AN_HOUR_BEHIND, PgServer, past_deadlocks, pg_advance, pg_check_an_hour_behind};
+use tests::{PG_AN_HOUR_BEHIND, PgServer, past_conflicts, pg_advance, pg_check_an_hour_behind};
 
 use self::harness::{Subject, Suite};
 
@@ -87,7 +87,7 @@ impl Subject for Pg {
     }
 
     async fn run(&self, statements: String) {
-        past_deadlocks(|| {
+        past_conflicts(|| {
             let statements = AssertSqlSafe(statements.clone());
             let done = sqlx::raw_sql(statements).execute(&self.producers);
             async { done.await.map(drop) }
