@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::calls::{Answer, Orphan, What};
 use super::driver::Driver;
 use super::pacing::Asked;
-use super::runs::{Held, Run};
+use super::runs::{Held, Run, header_bytes};
 use super::settings::later;
 use super::settles::Batch;
 use super::slots::State;
@@ -99,6 +99,9 @@ impl Driver<'_> {
         for row in claim.undecodable {
             self.undecodable(&row, now);
         }
+        let headers = claim.events.iter().map(header_bytes).sum::<u64>();
+        let each = headers.checked_div(claim.events.len() as u64);
+        self.header_bytes = each.unwrap_or(self.header_bytes);
         for run in runs(claim.events, sent, now) {
             self.held_bytes += run.held().map(Held::bytes).sum::<u64>();
             self.place(run, now);

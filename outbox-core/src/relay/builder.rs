@@ -114,8 +114,9 @@ impl RelayBuilder {
         self
     }
 
-    /// The most payload bytes held at once; the first event of a claim comes whatever its size.
-    /// Default: 16 MiB.
+    /// The most bytes of payloads and headers held at once; the first event of a claim comes whatever
+    /// its size. (Stores count payloads; by the headers of the last claim the relay asks for fewer
+    /// events.) Default: 16 MiB.
     pub fn claim_bytes(mut self, bytes: u64) -> Self {
         self.parts.settings.claim_bytes = bytes;
         self

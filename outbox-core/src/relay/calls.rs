@@ -70,13 +70,9 @@ pub(super) struct Caller<'a> {
 }
 
 impl<'a> Caller<'a> {
-    pub(super) fn claim(self, request: ClaimRequest, sent: Instant) -> Call<'a> {
+    pub(super) fn claim(self, request: ClaimRequest, asked: Asked, sent: Instant) -> Call<'a> {
         Box::pin(async move {
             let result = self.call(async { self.store.claim(&request).await }).await;
-            let asked = Asked {
-                events: usize::try_from(request.rows.get()).unwrap_or(usize::MAX),
-                bytes: request.bytes,
-            };
             let token = request.token;
             let what = What::Claim {
                 token,

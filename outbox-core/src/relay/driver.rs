@@ -87,6 +87,8 @@ pub(super) struct Driver<'a> {
     pub(super) holds: Vec<HoldWish>,
     pub(super) orphans: Vec<Orphan>,
     pub(super) held_bytes: u64,
+    /// Of each event of the last claim that brought any.
+    pub(super) header_bytes: u64,
     /// Nothing was under way when the last claim was sent.
     pub(super) quiet: bool,
     pub(super) report: Report,
@@ -128,6 +130,7 @@ impl<'a> Driver<'a> {
             holds: Vec::new(),
             orphans: Vec::new(),
             held_bytes: 0,
+            header_bytes: 0,
             quiet: true,
             report: Report::default(),
             error: None,

@@ -150,7 +150,7 @@ impl<'a> Driver<'a> {
         room.saturating_sub(self.pacing.coming().events)
     }
 
-    /// Payload that may be claimed yet. A claim that another may follow at once leaves it half of that.
+    /// Payload and headers that may be claimed yet. A claim that another may follow at once leaves it half of that.
     fn bytes_left(&self) -> u64 {
         let taken = self.held_bytes + self.pacing.coming().bytes;
         let left = self.settings().claim_bytes.saturating_sub(taken);
@@ -172,20 +172,25 @@ impl<'a> Driver<'a> {
         let Some(destinations) = self.filter(now) else {
             return self.pacing.skip(now);
         };
-        let asked = self.room().min(settings.batch_size).max(1);
+        // Stores count payloads.
+        let bytes = self.bytes_left();
+        let fit = bytes.checked_div(self.header_bytes);
+        let fit = fit.map_or(usize::MAX, |fit| usize::try_from(fit).unwrap_or(usize::MAX));
+        let asked = self.room().min(settings.batch_size).min(fit).max(1);
         let rows = u32::try_from(asked).unwrap_or(u32::MAX);
         let rows = NonZeroU32::new(rows).unwrap_or(NonZeroU32::MIN);
         let mut request = ClaimRequest::new(rows, settings.lease);
-        request.bytes = self.bytes_left();
+        let headers = self.header_bytes.saturating_mul(asked as u64);
+        request.bytes = bytes.saturating_sub(headers).max(1);
         request.event_types.clone_from(&settings.event_types);
         request.destinations = destinations;
         self.quiet = self.is_quiet() && !self.pacing.under_way();
         let asked = Asked {
             events: asked,
-            bytes: request.bytes,
+            bytes,
         };
         self.pacing.sent(asked, now);
-        self.send(self.caller().claim(request, now));
+        self.send(self.caller().claim(request, asked, now));
     }
 
     /// What the relay serves, without the destinations that have no place; `None` where nothing is

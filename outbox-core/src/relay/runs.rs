@@ -49,9 +49,16 @@ impl Held {
         self.claimed.age.saturating_add(held)
     }
 
+    /// Of the payload and the headers.
     pub(super) fn bytes(&self) -> u64 {
-        self.claimed.event.payload.len() as u64
+        self.claimed.event.payload.len() as u64 + header_bytes(&self.claimed)
     }
+}
+
+pub(super) fn header_bytes(claimed: &Claimed) -> u64 {
+    let headers = claimed.event.headers.iter();
+    let bytes = headers.map(|(name, value)| name.len() + value.len());
+    bytes.sum::<usize>() as u64
 }
 
 /// Events that are delivered one after the other, in one slot. Those without a key are alone.

@@ -471,14 +471,9 @@ async fn a_relay_can_be_limited_to_types_and_destinations() {
     assert_eq!(rest.run_until_idle().await.unwrap().published, 1);
 }
 
-#[tokio::test(start_paused = true)]
-async fn no_more_bytes_are_held_than_the_budget_allows() {
+/// How many are delivered at once with a budget of 2,000 bytes, at most, once the relay knows them.
+async fn live(event: impl Fn() -> NewEvent) -> usize {
     let store = store();
-    put(
-        &store,
-        (0..8).map(|_| NewEvent::bytes("T", vec![0; 1_000]).to("somewhere")),
-    )
-    .await;
     let (live, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let most2 = Arc::clone(&most);
     let transport = Via(move |_| {
@@ -490,14 +485,29 @@ async fn no_more_bytes_are_held_than_the_budget_allows() {
             ok()
         }
     });
-    let relay = relay(store.clone(), transport)
-        .claim_bytes(2_000)
-        .build()
-        .unwrap();
-    relay
-        .run(until("delivered", || store.published().len() == 8))
-        .await;
-    assert_eq!(most.load(Ordering::SeqCst), 2);
+    let relay = relay(store.clone(), transport).claim_bytes(2_000);
+    let relay = relay.build().unwrap();
+    put(&store, [event()]).await;
+    let first = async {
+        until("the first is delivered", || store.published().len() == 1).await;
+        put(&store, (0..8).map(|_| event())).await;
+    };
+    let all = until("delivered", || store.published().len() == 9);
+    tokio::join!(relay.run(all), first);
+    most.load(Ordering::SeqCst)
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_bytes_are_held_than_the_budget_allows() {
+    let heavy = || NewEvent::bytes("T", vec![0; 1_000]).to("somewhere");
+    assert_eq!(live(heavy).await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_of_headers_count_as_well() {
+    let value = "v".repeat(899);
+    let heavy = || NewEvent::bytes("T", vec![0; 100]).header("h", &value);
+    assert_eq!(live(|| heavy().to("somewhere")).await, 2);
 }
 
 #[tokio::test(start_paused = true)]
