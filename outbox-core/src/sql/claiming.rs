@@ -204,14 +204,15 @@ impl<D: ClaimDriver> Run<'_, D> {
             seq: start.seq,
             notes: self.stale || !lock(self.state).mark.was_full(),
         };
+        let first = self.taken() == 0;
         let taken = self.take(&step).await?;
         let now = (self.clock)();
-        let cut = taken.rows() < rows && self.may_be_cut(&taken);
+        let short = taken.rows() < rows;
         let scan = Scan {
             last: taken.last,
             rows: taken.rows(),
-            full: taken.rows() >= rows || cut && taken.rows() > 0,
-            left: cut,
+            full: !short || taken.rows() > 0 && self.may_be_cut(&taken),
+            left: short && (taken.rows() > 0 || !first),
             took: now.saturating_duration_since(begun),
         };
         lock(self.state).mark.claimed(start, scan, now);
@@ -231,18 +232,18 @@ impl<D: ClaimDriver> Run<'_, D> {
             let (taken, seen) = self.look_through(Shape::Fresh, rows, step).await?;
             lock(self.state).parked(from.sweep, seen.parked, seen.rows);
             let now = (self.clock)();
-            let cut = taken.rows() > 0 && taken.rows() < seen.free;
+            let cut = taken.rows() < seen.free;
             let end = (seen.rows > 0).then_some(seen.last);
             let scan = Scan {
                 last: if cut { taken.last } else { end },
                 rows: taken.rows(),
                 full: cut || self.more,
-                left: taken.rows() < seen.free,
+                left: cut,
                 took: now.saturating_duration_since(before),
             };
             lock(self.state).mark.claimed(from, scan, now);
             let got = self.keep(taken);
-            if got > 0 || !self.more {
+            if got > 0 || cut || !self.more {
                 return Ok(got);
             }
             if now.saturating_duration_since(begun) > WALK {

@@ -1,5 +1,6 @@
 //! The low-water mark: where a claim of fresh rows starts its scan.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// What a scan costs at least for each row that it brings.
@@ -12,6 +13,8 @@ const EXPENSIVE: Duration = Duration::from_millis(20);
 /// one's cost lie between two.
 const RHYTHM: Duration = Duration::from_millis(50);
 const RATION: u32 = 20;
+/// So many scans are remembered that left rows; of those before, what all of them had looked at.
+const SCANS: usize = 16;
 
 /// Where the next claim of fresh rows starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +24,8 @@ pub struct Start {
     pub seq: i64,
     /// Whether it looks below the mark.
     pub sweep: bool,
+    /// The mark.
+    mark: Option<i64>,
 }
 
 /// What one claim of fresh rows brought.
@@ -33,7 +38,7 @@ pub struct Scan {
     pub rows: usize,
     /// Whether it stopped at a limit, so that more may follow.
     pub full: bool,
-    /// Whether it had locked rows behind `last` that it left: claims meanwhile passed over them.
+    /// Whether it may have locked rows behind `last` that it left: claims meanwhile passed over them.
     pub left: bool,
     /// How long it took.
     pub took: Duration,
@@ -74,8 +79,8 @@ pub struct Mark {
     costs: [Duration; 2],
     /// The last number that was given out, as it was told most recently.
     given_out: Option<i64>,
-    /// When the last scan ended that left rows it had locked, and up to where it had not.
-    left: Option<(Instant, i64)>,
+    /// When the last scans ended that left rows they had locked, and up to where they had not.
+    left: VecDeque<(Instant, Option<i64>)>,
 }
 
 impl Mark {
@@ -84,7 +89,11 @@ impl Mark {
     pub fn start(&self, now: Instant) -> Start {
         let sweeps = (self.drained && self.cost() <= CHEAP) || self.is_time(now);
         match self.seq {
-            Some(seq) if !sweeps => Start { seq, sweep: false },
+            Some(seq) if !sweeps => Start {
+                seq,
+                sweep: false,
+                mark: self.seq,
+            },
             _ => self.sweep(),
         }
     }
@@ -95,6 +104,7 @@ impl Mark {
         Start {
             seq: self.sweep_from.unwrap_or(i64::MIN),
             sweep: true,
+            mark: self.seq,
         }
     }
 
@@ -145,8 +155,9 @@ impl Mark {
         }
         let bound = self.bound(now.checked_sub(scan.took));
         if scan.left {
-            let seq = scan.last.or(self.seq).unwrap_or(i64::MIN);
-            self.left = Some((now, seq.min(bound)));
+            let at = scan.last.max(start.mark);
+            self.leaves(at, now);
+            self.seq = self.seq.min(at);
         }
         let Some(last) = scan.last else {
             if start.sweep {
@@ -154,7 +165,15 @@ impl Mark {
             }
             return;
         };
-        let last = last.min(bound);
+        let last = match bound {
+            Some(bound) if bound < Some(last) => {
+                let Some(bound) = bound.filter(|bound| self.seq <= Some(*bound)) else {
+                    return;
+                };
+                bound
+            }
+            _ => last,
+        };
         let below = self.seq.is_some_and(|mark| last < mark);
         if start.sweep {
             // A sweep through rows that are not for claiming goes on there and leaves the mark.
@@ -165,11 +184,20 @@ impl Mark {
         }
     }
 
-    /// What a scan that began then has certainly looked at: it passed over rows that another one had
-    /// locked, and has left since.
-    fn bound(&self, began: Option<Instant>) -> i64 {
-        let beside = self.left.filter(|left| began.is_none_or(|at| at < left.0));
-        beside.map_or(i64::MAX, |left| left.1)
+    /// Up to where a scan that began then has certainly looked, if another one that ended since had locked
+    /// rows and left them.
+    fn bound(&self, began: Option<Instant>) -> Option<Option<i64>> {
+        let beside = self.left.iter();
+        let beside = beside.filter(|(ended, _)| began.is_none_or(|began| began < *ended));
+        beside.map(|(_, at)| *at).min()
+    }
+
+    fn leaves(&mut self, at: Option<i64>, now: Instant) {
+        let oldest = (self.left.len() == SCANS).then(|| self.left.pop_front());
+        if let (Some(oldest), Some(next)) = (oldest.flatten(), self.left.front_mut()) {
+            next.1 = next.1.min(oldest.1);
+        }
+        self.left.push_back((now, at));
     }
 
     /// The last number given out, as far as [`gave_out`](Self::gave_out) was told.
@@ -187,13 +215,17 @@ impl Mark {
     /// later one. (What is told after the sweep is no such number: meanwhile a lower one may have
     /// committed.)
     pub fn nothing_up_to(&mut self, seq: i64, began: Instant) {
-        let seq = seq.min(self.bound(Some(began)));
-        self.seq = Some(self.seq.map_or(seq, |mark| mark.max(seq)));
+        let bound = self.bound(Some(began)).unwrap_or(Some(seq));
+        self.seq = self.seq.max(bound.min(Some(seq)));
     }
 
-    /// Forgets everything: after any error of the store.
+    /// Forgets everything, after any error of the store, but for what scans left that others, under way
+    /// yet, have passed over.
     pub fn reset(&mut self) {
-        *self = Self::default();
+        *self = Self {
+            left: std::mem::take(&mut self.left),
+            ..Self::default()
+        };
     }
 }
 
@@ -256,44 +288,78 @@ mod tests {
         assert_eq!(mark.seq, Some(50));
     }
 
+    const MS: Duration = Duration::from_millis(1);
+
+    /// One that left rows behind the last.
+    fn cut(last: i64, millis: u64) -> Scan {
+        Scan {
+            left: true,
+            ..scan(last, true, millis)
+        }
+    }
+
     #[test]
     fn a_claim_beside_one_that_leaves_rows_moves_the_mark_no_further_than_that() {
-        let (begun, ms) = (Instant::now(), Duration::from_millis(1));
+        let begun = Instant::now();
         let start = Mark::default().start(begun);
-        let cut = Scan {
-            left: true,
-            ..scan(160, true, 4)
-        };
         // It ends first, or last.
         let mut mark = Mark::default();
-        mark.claimed(start, cut, begun + 4 * ms);
-        mark.claimed(start, scan(290, true, 3), begun + 5 * ms);
-        mark.nothing_up_to(300, begun + 3 * ms);
+        mark.claimed(start, cut(160, 4), begun + 4 * MS);
+        mark.claimed(start, scan(290, true, 3), begun + 5 * MS);
+        mark.nothing_up_to(300, begun + 3 * MS);
         assert_eq!(mark.seq, Some(160));
         let mut mark = Mark::default();
-        mark.claimed(start, scan(290, true, 2), begun + 3 * ms);
-        mark.claimed(start, cut, begun + 4 * ms);
+        mark.claimed(start, scan(290, true, 2), begun + 3 * MS);
+        mark.claimed(start, cut(160, 4), begun + 4 * MS);
         assert_eq!(mark.seq, Some(160));
         // What begins later looks at them.
-        mark.claimed(mark.start(begun), scan(200, true, 1), begun + 6 * ms);
+        mark.claimed(mark.start(begun), scan(200, true, 1), begun + 6 * MS);
         assert_eq!(mark.seq, Some(200));
-        mark.nothing_up_to(300, begun + 6 * ms);
+        // And what began before it, and ends now, does not take it back.
+        mark.claimed(start, scan(310, true, 4), begun + 7 * MS);
+        assert_eq!(mark.seq, Some(200));
+        mark.nothing_up_to(300, begun + 6 * MS);
         assert_eq!(mark.seq, Some(300));
     }
 
     #[test]
-    fn one_that_takes_nothing_of_what_it_locked_leaves_the_mark_to_others_as_well() {
-        let (begun, ms) = (Instant::now(), Duration::from_millis(1));
-        let mut mark = Mark::default();
-        mark.claimed(mark.start(begun), scan(100, true, 1), begun);
+    fn one_that_takes_nothing_of_what_it_locked_leaves_the_mark_where_it_began() {
+        let begun = Instant::now();
         let nothing = Scan {
-            left: true,
             rows: 0,
-            ..scan(0, false, 4)
+            full: false,
+            ..cut(0, 4)
         };
-        mark.claimed(mark.start(begun), nothing, begun + 4 * ms);
-        mark.claimed(mark.start(begun), scan(120, true, 3), begun + 5 * ms);
-        assert_eq!(mark.seq, Some(100));
+        for (known, after) in [(Some(100), Some(100)), (None, None)] {
+            for others_first in [false, true] {
+                let mut mark = Mark {
+                    seq: known,
+                    ..Mark::default()
+                };
+                let start = mark.sweep();
+                if others_first {
+                    mark.claimed(start, scan(120, true, 2), begun + 3 * MS);
+                }
+                mark.claimed(start, nothing, begun + 4 * MS);
+                mark.claimed(start, scan(140, true, 3), begun + 5 * MS);
+                mark.nothing_up_to(300, begun + 3 * MS);
+                assert_eq!(mark.seq, after);
+            }
+        }
+    }
+
+    #[test]
+    fn claims_that_overlap_without_end_move_the_mark_even_so() {
+        let begun = Instant::now();
+        let mut mark = Mark::default();
+        // Each begins before the one before it ends, and leaves rows.
+        for nth in 1_u32..=20 {
+            let start = mark.start(begun);
+            mark.claimed(start, cut(100 * i64::from(nth), 10), begun + nth * 6 * MS);
+        }
+        assert!(mark.seq >= Some(1_800), "{:?}", mark.seq);
+        mark.reset();
+        assert_eq!(mark.bound(Some(begun)), Some(Some(100)), "still under way");
     }
 
     #[test]

@@ -251,9 +251,13 @@ impl ScanState {
     /// Forgets everything: after any error. Where claims began is known on, since their answers may be
     /// what was lost.
     pub fn reset(&mut self) {
-        let (turn, begun) = (self.turn, std::mem::take(&mut self.begun));
-        *self = Self::default();
-        (self.turn, self.begun) = (turn, begun);
+        self.mark.reset();
+        *self = Self {
+            turn: self.turn,
+            begun: std::mem::take(&mut self.begun),
+            mark: std::mem::take(&mut self.mark),
+            ..Self::default()
+        };
     }
 }
 
