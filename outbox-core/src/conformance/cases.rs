@@ -224,6 +224,7 @@ macro_rules! __conformance_cases {
                 replayed_that_fail_again_are_dead_again
                 replayed_leave_other_open_events_alone
                 discarded_are_gone
+                that_make_no_event_go_the_way_of_others
                 replayed_under_block_head_their_key
                 discarded_free_their_key
                 block_their_key_until_the_last_is_gone
@@ -242,6 +243,7 @@ macro_rules! __conformance_cases {
                 let_what_is_in_flight_end
                 bear_any_period_and_text
                 hide_no_other_destination
+                of_many_keys_shorten_no_run_of_others
                 that_end_let_no_backlog_starve_others
                 and_policies_are_listed
                 that_ended_leave_no_reason

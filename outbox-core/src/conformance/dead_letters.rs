@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::Harness;
 use super::kit::{
-    HOUR, MINUTE, Must, SPELLINGS, assert_near, bury, dead, dead_of, drain, end, event, events,
-    in_parallel, letters, name, nothing_is_due, put, stats, take, take_one,
+    HOUR, MINUTE, Must, SPELLINGS, assert_near, bury, claim, dead, dead_of, drain, end, event,
+    events, in_parallel, letters, name, nothing_is_due, put, request, stats, take, take_one,
 };
 use crate::{
     BlockedKey, BlockedKeyPage, DeadHeadPolicy, DeadLetterFilter, DeadLetters, DeathReason,
-    Destinations, EventId, NewEvent, Page, Replay,
+    Destinations, EventId, LeaseStatus, NewEvent, OutboxStore, Outcome, Page, Replay, Settlement,
 };
 
 async fn replay<H: Harness>(h: &H, replay: &Replay) -> u64 {
@@ -358,6 +358,52 @@ pub async fn discarded_are_gone<H: Harness>(h: &Arc<H>) {
     assert_eq!(discard(&**h, &all).await, 1);
     assert_eq!(replay_all(&**h).await, 0);
     assert_eq!(drain(&**h, 10).await, ["open"]);
+}
+
+/// Where the harness can damage a row: it is listed as far as it can be read, and comes back, damaged as it
+/// is, beside the others.
+pub async fn that_make_no_event_go_the_way_of_others<H: Harness>(h: &Arc<H>) {
+    put(&**h, events("a", 3)).await;
+    let taken = take(&**h, 3).await;
+    let broken = taken[1].lease.seq;
+    for claimed in &taken {
+        end(&**h, claimed, Outcome::Release).await;
+    }
+    if !h.damage(broken).await {
+        return;
+    }
+    for replays in 0..2 {
+        let mut leases = Vec::new();
+        for _ in 0..20 {
+            let claim = claim(h.store(), &request(10)).await;
+            leases.extend(claim.events.iter().map(|claimed| claimed.lease));
+            leases.extend(claim.undecodable.iter().map(|row| row.lease));
+        }
+        let batch: Vec<_> = leases
+            .into_iter()
+            .map(|lease| Settlement::new(lease, dead()))
+            .collect();
+        let ours = h.store().settle(&batch).await.must("settle");
+        assert_eq!(ours, [LeaseStatus::Ours; 3]);
+        let listed: Vec<i64> = letters(&**h)
+            .await
+            .iter()
+            .map(|one| one.event.seq)
+            .collect();
+        assert!(listed.contains(&broken), "{listed:?}");
+        assert_eq!(listed.len(), 3);
+        let one = h.store().get(broken).await.must("get");
+        assert_eq!(one.map(|letter| letter.event.seq), Some(broken));
+        if replays == 0 {
+            assert_eq!(
+                replay(&**h, &Replay::new(DeadLetterFilter::seq(broken))).await,
+                1
+            );
+            assert_eq!(replay_all(&**h).await, 2);
+        }
+    }
+    assert_eq!(discard(&**h, &DeadLetterFilter::seq(broken)).await, 1);
+    assert_eq!(discard(&**h, &DeadLetterFilter::all()).await, 2);
 }
 
 pub async fn replayed_under_block_head_their_key<H: Harness>(h: &Arc<H>) {

@@ -59,15 +59,19 @@ pub async fn is_gone_where_the_producer_panics<H: Harness>(h: &Arc<H>) {
 }
 
 pub async fn cut_short_leaves_nothing_after_rollback<H: Harness>(h: &Arc<H>) {
+    let mut ended = false;
     for polls in 0..POLLS {
         let mut tx = h.begin().await;
         let list = vec![event("a"), event("b").dedup_key("once")];
-        let ended = cut_short(polls, h.enqueue_all(&mut tx, list)).await;
+        ended = cut_short(polls, h.enqueue_all(&mut tx, list))
+            .await
+            .is_some();
         drop(tx);
-        if ended.is_some() {
+        if ended {
             break;
         }
     }
+    assert!(ended, "the call does not come to its end");
     let answers = put(&**h, [event("c").dedup_key("once")]).await;
     assert!(!answers[0].duplicate, "the key of an event that is nowhere");
     assert_eq!(drain(&**h, 10).await, ["c"]);

@@ -178,6 +178,25 @@ pub async fn hide_no_other_destination<H: Harness>(h: &Arc<H>) {
     assert_eq!(take(&**h, backlog + 30).await.len(), backlog + 30);
 }
 
+pub async fn of_many_keys_shorten_no_run_of_others<H: Harness>(h: &Arc<H>) {
+    disable(&**h, "somewhere").await;
+    let held = (0..200).map(|n| event("x").key(n));
+    put(&**h, held.collect::<Vec<_>>()).await;
+    nothing_is_due(&**h).await;
+    let open = (0..200).map(|_| event("y").to("elsewhere").key("k"));
+    put(&**h, open.collect::<Vec<_>>()).await;
+    let mut left = 200;
+    for _ in 0..40 {
+        let claim = claim(h.store(), &request(100)).await;
+        left -= claim.events.len();
+        publish(&**h, &claim.events).await;
+        if left == 0 {
+            return;
+        }
+    }
+    panic!("{left} of 200 are left after forty claims of a hundred");
+}
+
 pub async fn that_end_let_no_backlog_starve_others<H: Harness>(h: &Arc<H>) {
     disable(&**h, "somewhere").await;
     put(&**h, events("x", h.capabilities().backlog)).await;

@@ -108,13 +108,17 @@ pub async fn takes_an_id_for_new_when_its_retention_has_passed<H: ReceivingHarne
 }
 
 pub async fn cut_short_accepts_nothing_after_rollback<H: ReceivingHarness>(h: &Arc<H>) {
+    let mut ended = false;
     for polls in 0..POLLS {
         let mut tx = h.begin().await;
-        let ended = cut_short(polls, h.accept(&mut tx, &message(1))).await;
+        let message = message(1);
+        let accept = h.accept(&mut tx, &message);
+        ended = cut_short(polls, accept).await.is_some();
         drop(tx);
-        if ended.is_some() {
+        if ended {
             break;
         }
     }
+    assert!(ended, "the call does not come to its end");
     assert_eq!(accept(&**h, &message(2)).await, Accepted::First);
 }

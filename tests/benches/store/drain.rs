@@ -6,7 +6,7 @@ use crate::rounds::{Rounds, rounds};
 use crate::setup::{Bench, Fill, rate};
 use crate::worker::{Plan, by_store};
 
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 5;
 
 #[derive(Clone, Copy)]
 enum Side {

@@ -15,21 +15,24 @@ pub(crate) const CHILD: &str = "memory-child";
 
 pub(crate) async fn run(bench: &Bench, events: u32) {
     println!("\nmemory: MiB above the start, at most, of a relay that drains a backlog");
-    println!(" events  payload  batch  MiB");
-    for (events, bytes, batch) in [
-        (events, 400, 100),
-        (events, 400, 1_000),
-        (events / 100, 262_144, 100),
-        (events / 100, 262_144, 1_000),
+    println!(" events  payload  headers  batch  MiB");
+    for (events, bytes, headers, batch) in [
+        (events, 400, 0, 100),
+        (events, 400, 0, 1_000),
+        (events / 20, 400, 16_000, 1_000),
+        (events / 100, 262_144, 0, 100),
+        (events / 100, 262_144, 0, 1_000),
+        (events / 400, 1_048_576, 0, 1_000),
     ] {
         bench
             .fill(&Fill {
                 bytes,
+                headers,
                 ..Fill::of(events)
             })
             .await;
         let above = child_says(bench, batch, events);
-        println!("{events:7} {bytes:8} {batch:6} {above:4.1}");
+        println!("{events:7} {bytes:8} {headers:8} {batch:6} {above:4.1}");
         assert_eq!(bench.number("SELECT count(*) FROM outbox_events").await, 0);
     }
 }

@@ -114,12 +114,17 @@ impl Bench {
             destination,
             key,
             bytes,
+            headers,
         } = fill;
+        let headers = match headers {
+            0 => "NULL".to_owned(),
+            bytes => format!("'{{\"h\":\"' || repeat('v', {bytes}) || '\"}}'"),
+        };
         let (shape, key) = key.map_or((0, "NULL"), |key| (2, key));
         self.execute(&format!(
-            "INSERT INTO outbox_events (id, event_type, destination, key, payload, shape)
+            "INSERT INTO outbox_events (id, event_type, destination, key, payload, headers, shape)
              SELECT {IN_ORDER}, 'RepositoryPushed', '{destination}', {key},
-                 decode(repeat('ab', {bytes}), 'hex'), {shape}
+                 decode(repeat('ab', {bytes}), 'hex'), {headers}, {shape}
              FROM generate_series(1, {events}) n"
         ))
         .await;
@@ -140,6 +145,8 @@ pub(crate) struct Fill<'a> {
     pub(crate) key: Option<&'a str>,
     /// The size of a payload.
     pub(crate) bytes: u32,
+    /// The size of a header; none where it is 0.
+    pub(crate) headers: u32,
 }
 
 impl Fill<'_> {
@@ -150,6 +157,7 @@ impl Fill<'_> {
             destination: DESTINATION,
             key: None,
             bytes: 400,
+            headers: 0,
         }
     }
 }

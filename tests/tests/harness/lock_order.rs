@@ -333,6 +333,18 @@ pub(crate) async fn releases_of_a_claim_lock_rows_by_their_number<S: Subject, D:
     assert_eq!(scene.locks_by_number(&leases, release).await, 5);
 }
 
+/// However a database finds rows: it locks those that it takes, not all that it looks at.
+pub(crate) async fn claims_wait_for_no_row_and_take_the_others<S: Subject, D: Server>() {
+    let mut scene = Scene::<S, D>::with_rows(Retention::Keep).await;
+    let first = "SELECT seq FROM outbox_events WHERE seq <= 10";
+    scene.other_locks(first).await;
+    let claims = tokio::time::timeout(LEASE / 20, scene.claim(3, 5)).await;
+    scene.other_ends().await;
+    let leases = claims.expect("claims that wait for nobody");
+    assert_eq!(leases.len(), 15);
+    assert!(leases.iter().all(|lease| lease.seq > 10), "{leases:?}");
+}
+
 /// Deaths write the records of blocked keys also where these are blocked already.
 pub(crate) async fn deaths_lock_blocked_keys_in_their_order<S: Subject, D: Server>() {
     let (mut scene, leases) = Scene::<S, D>::blocked().await;
@@ -411,6 +423,7 @@ macro_rules! scenes {
             settles_lock_rows_by_their_number
             extensions_lock_rows_by_their_number
             releases_of_a_claim_lock_rows_by_their_number
+            claims_wait_for_no_row_and_take_the_others
             deaths_lock_blocked_keys_in_their_order
             ends_of_letters_lock_blocked_keys_in_their_order
             ends_of_letters_wait_for_no_letter

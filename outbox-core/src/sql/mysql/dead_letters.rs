@@ -44,9 +44,9 @@ pub(super) struct DeadLetterSql {
     remove: Sql,
     /// Locks block records: `seq`. Lanes.
     lock_blocks: Sql,
-    /// `seq` of those whose key has no letter left, without locks. Lanes.
+    /// Lane and `seq` of those whose key has no letter left, without locks. Lanes.
     without_letters: Sql,
-    /// Lanes, seqs.
+    /// `[[lane, seq], …]`.
     unblock: Sql,
 }
 
@@ -98,15 +98,16 @@ impl DeadLetterSql {
             ),
             without_letters: sql(
                 names,
-                "SELECT b.seq FROM :seqs STRAIGHT_JOIN {blocked} b FORCE INDEX (lane) \
+                "SELECT b.lane, b.seq FROM :seqs STRAIGHT_JOIN {blocked} b FORCE INDEX (lane) \
                    ON b.lane = j.n \
                  WHERE NOT EXISTS (SELECT 1 FROM {dead} e WHERE e.lane = b.lane \
                    AND e.destination = b.destination AND e.`key` = b.`key`)",
             ),
             unblock: sql(
                 names,
-                "DELETE b FROM :seqs STRAIGHT_JOIN {blocked} b FORCE INDEX (lane) ON b.lane = j.n \
-                 WHERE JSON_CONTAINS(?, CAST(b.seq AS CHAR))",
+                "DELETE b FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
+                   lane BIGINT PATH '$[0]', seq BIGINT PATH '$[1]')) j \
+                 STRAIGHT_JOIN {blocked} b FORCE INDEX (lane) ON b.lane = j.lane AND b.seq = j.seq",
             ),
         }
     }
@@ -303,8 +304,16 @@ impl Locked {
         session
             .fetch(&sql.lock_blocks, &lanes, &[Cell::Int])
             .await?;
-        let free = json(&numbers(session, &sql.without_letters, &lanes).await?);
-        let values = [lanes[0], Value::Text(&free)];
-        session.execute(&sql.unblock, &values).await.map(drop)
+        let cells = [Cell::Int; 2];
+        let free = session.fetch(&sql.without_letters, &lanes, &cells).await?;
+        let free: Vec<[i64; 2]> = free.iter().map(|row| [row.int(0), row.int(1)]).collect();
+        if free.is_empty() {
+            return Ok(());
+        }
+        let free = json(&free);
+        session
+            .execute(&sql.unblock, &[Value::Text(&free)])
+            .await
+            .map(drop)
     }
 }

@@ -24,7 +24,9 @@ pub(super) struct EnqueueSql {
     take_keys: Sql,
     /// Key, id, whether it has the mark. Mark, `[[key], …]`.
     owners: Sql,
-    /// Frees keys that have the mark. `[[key], …]`, mark.
+    /// Those of keys that have the mark, without locks. `[[key], …]`, mark.
+    own_keys: Sql,
+    /// Frees keys. `[[key], …]`.
     free_keys: Sql,
 }
 
@@ -47,11 +49,17 @@ impl EnqueueSql {
                  STRAIGHT_JOIN {dedup} d FORCE INDEX (PRIMARY) ON d.dedup_key = UNHEX(j.k) \
                  :lock(d)",
             ),
+            own_keys: sql(
+                names,
+                "SELECT d.dedup_key \
+                 FROM JSON_TABLE(?, '$[*]' COLUMNS (k VARCHAR(510) PATH '$[0]')) j \
+                 STRAIGHT_JOIN {dedup} d FORCE INDEX (PRIMARY) ON d.dedup_key = UNHEX(j.k) \
+                 WHERE d.mark = ?",
+            ),
             free_keys: sql(
                 names,
                 "DELETE d FROM JSON_TABLE(?, '$[*]' COLUMNS (k VARCHAR(510) PATH '$[0]')) j \
-                 STRAIGHT_JOIN {dedup} d FORCE INDEX (PRIMARY) ON d.dedup_key = UNHEX(j.k) \
-                 WHERE d.mark = ?",
+                 STRAIGHT_JOIN {dedup} d FORCE INDEX (PRIMARY) ON d.dedup_key = UNHEX(j.k)",
             ),
         }
     }
@@ -154,12 +162,20 @@ async fn take_some<S: Session>(
 
 /// Frees the keys of events that were not stored after all. A caller who gives up rolls them back; one
 /// without a transaction, or who goes on with his, would keep keys of events that are nowhere. Where
-/// this fails too, the connection is lost, and with it the transaction.
+/// this fails too, the connection is lost, and with it the transaction. It looks first which keys are the
+/// call's own, so that it waits for nobody where the server has rolled these back.
 async fn free_keys<S: Session>(session: &mut S, sql: &EnqueueSql, keys: &[Key], mark: LeaseToken) {
     for some in keys.chunks(KEYS) {
         let list = json(some);
         let values = [Value::Text(&list), Value::Bytes(mark.as_bytes())];
-        let _ = session.execute(&sql.free_keys, &values).await;
+        let own = session.fetch(&sql.own_keys, &values, &[Cell::Bytes]).await;
+        let own = own.unwrap_or_default();
+        let own = own.iter().filter_map(|row| row.bytes.first()?.as_deref());
+        let own: Vec<[String; 1]> = own.map(|key| [hex(key)]).collect();
+        if !own.is_empty() {
+            let list = json(&own);
+            let _ = session.execute(&sql.free_keys, &[Value::Text(&list)]).await;
+        }
     }
 }
 

@@ -18,8 +18,9 @@ const PARK: u32 = 1_000;
 /// destinations (JSON array, or null) · `?5` destinations to leave out (JSON array).
 #[derive(Debug)]
 pub(super) struct Claims {
-    /// `?1`, `?2` → the keys that are ready, at most `?2`; whether a destination is held; the
-    /// instant when the next row, key or hold falls due, or null.
+    /// `?1`, `?2` → the keys that are ready, at most `?2`, and as many parked ones, unless a destination
+    /// is held: these are no reason to take less of others; whether a destination is held; the instant when
+    /// the next row, key or hold falls due, or null.
     look: Sql,
     /// `?1`, `?2` destinations to leave out (JSON array): parks the unkeyed rows that a claim would
     /// meet.
@@ -51,8 +52,9 @@ fn look() -> String {
         "SELECT \
            (SELECT count(*) FROM (SELECT 1 FROM {{~lanes}} \
               WHERE state = 0 AND ready_at <= ?1 LIMIT ?2)) \
-           + (SELECT count(*) FROM (SELECT 1 FROM {{~lanes}} INDEXED BY {{~lanes_parked}} \
-              WHERE state = 1 AND ready_at <= ?1 LIMIT ?2)), \
+           + CASE WHEN EXISTS ({HELD}) THEN 0 ELSE \
+              (SELECT count(*) FROM (SELECT 1 FROM {{~lanes}} INDEXED BY {{~lanes_parked}} \
+                WHERE state = 1 AND ready_at <= ?1 LIMIT ?2)) END, \
            EXISTS ({HELD}), \
            (SELECT min(at) FROM ( \
               SELECT min(available_at) AS at FROM {{~events}} WHERE shape = 1 AND available_at > ?1 \
