@@ -23,13 +23,13 @@ fail() {
 }
 
 # Every feature of every package, for `--features`; without those that only pass on a choice of
-# sqlx's (another TLS, another runtime, the system's SQLite) and the one that wants clients of databases,
-# which need libraries of the system.
+# sqlx's (another TLS, another runtime, the system's SQLite), the one that wants clients of databases,
+# which need libraries of the system, and the one that wants a newer PgBouncer.
 tested_features() {
     local manifest package
     for manifest in */Cargo.toml; do
         package=${manifest%/Cargo.toml}
         sed -n '/^\[features\]/,/^\[[^f]/s/^\([a-z0-9-]*\) *= .*/\1/p' "$manifest" |
-            sed -E "/^(default|native-clients|tls-.*|runtime-(smol|async.*)|.*-unbundled)\$/d; s|^|$package/|"
+            sed -E "/^(default|native-clients|newer-pgbouncer|tls-.*|runtime-(smol|async.*)|.*-unbundled)\$/d; s|^|$package/|"
     done | paste -sd, -
 }

@@ -1,7 +1,9 @@
 //! PgBouncer.
 
+use std::env;
 use std::fs;
 use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
 use std::process::Command;
 
 use crate::PgServer;
@@ -19,6 +21,9 @@ const FOLDERS: [&str; 4] = [
 const REMEDY: &str = "`pgbouncer` is neither on PATH nor in a usual folder. Install it (Debian: \
     `apt-get install pgbouncer`; macOS: `brew install pgbouncer`) or run `scripts/test`, which does.";
 
+const NEWER: &str = "OUTBOX_PGBOUNCER does not name a PgBouncer of version 1.21 or newer; \
+    `scripts/pgbouncer` fetches one and sets it";
+
 /// A private PgBouncer before a server's database, in transaction mode, with two connections to the
 /// server for all its clients.
 #[derive(Debug)]
@@ -34,7 +39,28 @@ impl PgBouncer {
     /// Where it can't be started, with what to do about it.
     #[track_caller]
     pub fn start(server: &PgServer, database: &str) -> Self {
-        match Self::try_start(server, database) {
+        let program = folder_of("pgbouncer", &FOLDERS).map(|found| sibling(&found, "pgbouncer"));
+        match program
+            .ok_or_else(|| REMEDY.to_owned())
+            .and_then(|program| Self::try_start(server, database, &program, ""))
+        {
+            Ok(bouncer) => bouncer,
+            Err(problem) => panic!("{problem}"),
+        }
+    }
+
+    /// The same with the program that `OUTBOX_PGBOUNCER` names, which knows prepared statements.
+    ///
+    /// # Panics
+    ///
+    /// As [`start`](Self::start).
+    #[track_caller]
+    pub fn start_newer(server: &PgServer, database: &str) -> Self {
+        let setting = "max_prepared_statements = 100\n";
+        match env::var_os("OUTBOX_PGBOUNCER")
+            .ok_or_else(|| NEWER.to_owned())
+            .and_then(|program| Self::try_start(server, database, program.as_ref(), setting))
+        {
             Ok(bouncer) => bouncer,
             Err(problem) => panic!("{problem}"),
         }
@@ -46,8 +72,12 @@ impl PgBouncer {
         format!("postgres://postgres@127.0.0.1:{port}/{database}")
     }
 
-    fn try_start(server: &PgServer, database: &str) -> Result<Self, String> {
-        let programs = folder_of("pgbouncer", &FOLDERS).ok_or(REMEDY)?;
+    fn try_start(
+        server: &PgServer,
+        database: &str,
+        program: &Path,
+        more: &str,
+    ) -> Result<Self, String> {
         let daemon = Daemon::prepare("bouncer", RunAs::unprivileged(&["postgres", "nobody"]))
             .map_err(|error| format!("no temporary folder for PgBouncer: {error}"))?;
         let settings = daemon.folder().join("pgbouncer.ini");
@@ -65,7 +95,7 @@ pool_mode = transaction
 default_pool_size = 2
 max_client_conn = 100
 ignore_startup_parameters = extra_float_digits
-",
+{more}",
             server_port = server.port(),
             port = daemon.port(),
             users = users.display(),
@@ -76,7 +106,7 @@ ignore_startup_parameters = extra_float_digits
         let port = daemon.port();
         daemon.start(
             || {
-                let mut command = Command::new(sibling(&programs, "pgbouncer"));
+                let mut command = Command::new(program);
                 command.arg(&settings);
                 command
             },

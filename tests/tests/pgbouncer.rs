@@ -1,5 +1,10 @@
 //! `PgStore` of outbox-sqlx behind the distribution's PgBouncer in transaction mode. Before version
-//! 1.21 it knows no prepared statements: each statement may meet another connection of the server.
+//! 1.21 it knows no prepared statements: each statement may meet another connection of the server. With
+//! the feature `newer-pgbouncer`, both adapters behind one that knows them.
+
+#[cfg(feature = "newer-pgbouncer")]
+#[path = "harness/at.rs"]
+mod at;
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -57,7 +62,7 @@ async fn produce(store: &PgStore, n: u32) -> Outcomes {
 }
 
 /// Claims and settles once; returns how many.
-async fn relay(store: &PgStore) -> Result<usize, Problem> {
+async fn relay(store: &impl OutboxStore) -> Result<usize, Problem> {
     let claim = store.claim(&request(5)).await?;
     let settle = |claimed: &outbox_core::Claimed| {
         let lease = claimed.lease;
@@ -73,6 +78,11 @@ async fn relay(store: &PgStore) -> Result<usize, Problem> {
 async fn a_store_in_transactions_works_behind_an_old_bouncer() -> Outcomes {
     let (_bouncer, store) = behind(WORKERS).await?;
     store.migrate().await?;
+    works(&store).await
+}
+
+/// What producers, relays and receivers ask of it.
+async fn works(store: &PgStore) -> Outcomes {
     store.check_schema().await?;
     let mut workers = Vec::new();
     for worker in 0..WORKERS {
@@ -91,7 +101,7 @@ async fn a_store_in_transactions_works_behind_an_old_bouncer() -> Outcomes {
         settled += worker.await??;
     }
     while store.stats(1_000).await?.pending.value > 0 {
-        settled += relay(&store).await?;
+        settled += relay(store).await?;
     }
     assert_eq!(settled, usize::try_from(WORKERS * EVENTS)?);
 
@@ -125,4 +135,61 @@ async fn a_call_cut_short_leaves_no_transaction_behind() -> Outcomes {
     }
     assert_eq!(settled, 20);
     Ok(())
+}
+
+#[cfg(feature = "newer-pgbouncer")]
+mod that_knows_prepared_statements {
+    use diesel_async::{AsyncConnection, AsyncPgConnection};
+    use outbox_core::Retention;
+
+    use super::*;
+    use crate::at::At;
+
+    fn start() -> (PgBouncer, String) {
+        let server = PgServer::shared();
+        let url = server.create_database();
+        let database = url.rsplit('/').next().unwrap_or_default();
+        let bouncer = PgBouncer::start_newer(server, database);
+        let url = bouncer.url(database);
+        (bouncer, url)
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_store_of_outbox_sqlx_needs_no_transactions() -> Outcomes {
+        let (_bouncer, url) = start();
+        works(&PgStore::at(&url, WORKERS, Retention::Keep).await).await
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_store_of_outbox_diesel_works_too() -> Outcomes {
+        let (_bouncer, url) = start();
+        let store = outbox_diesel::PgStore::at(&url, WORKERS, Retention::Keep).await;
+        let mut workers = Vec::new();
+        for _ in 0..WORKERS {
+            let (store, url) = (store.clone(), url.clone());
+            workers.push(tokio::spawn(async move {
+                let mut conn = AsyncPgConnection::establish(&url).await?;
+                let mut settled = 0;
+                for n in 0..EVENTS {
+                    let event = NewEvent::bytes("T", "x")
+                        .key(n % 7)
+                        .dedup_key(format!("{n}"));
+                    let event = event.to("https://ci.example/hooks");
+                    store.enqueue(&mut conn, event).await?;
+                    settled += relay(&store).await?;
+                }
+                Ok::<_, Problem>(settled)
+            }));
+        }
+        let mut settled = 0;
+        for worker in workers {
+            settled += worker.await??;
+        }
+        while store.stats(1_000).await?.pending.value > 0 {
+            settled += relay(&store).await?;
+        }
+        // Each key once, whoever came first.
+        assert_eq!(settled, usize::try_from(EVENTS)?);
+        Ok(())
+    }
 }
