@@ -115,6 +115,32 @@ async fn works(store: &PgStore) -> Outcomes {
     Ok(())
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_an_old_bouncer_can_t_bear_says_what_to_do() -> Outcomes {
+    let server = PgServer::shared();
+    let url = server.create_database();
+    let database = url.rsplit('/').next().unwrap_or_default();
+    PgStore::new(PgPool::connect(&url).await?).migrate().await?;
+    let bouncer = PgBouncer::start(server, database);
+    let store = PgStore::new(PgPool::connect(&bouncer.url(database)).await?);
+    let ask = || async {
+        for _ in 0..EVENTS {
+            store.claim(&request(5)).await?;
+            store.stats(10).await?;
+        }
+        Ok::<_, outbox_core::Error>(())
+    };
+    let all = futures::future::join_all((0..WORKERS).map(|_| ask())).await;
+    // None where the distribution's is a newer one.
+    for refused in all.into_iter().filter_map(Result::err) {
+        assert!(
+            refused.to_string().contains("in_transactions"),
+            "{refused:?}"
+        );
+    }
+    Ok(())
+}
+
 /// A call that is dropped anywhere leaves no transaction open: neither in the pool, where the next
 /// call would join it, nor at the server, where its locks would stay.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,7 +2,7 @@
 
 use diesel::pg::Pg;
 use diesel::result::{DatabaseErrorInformation, DatabaseErrorKind, Error as DieselError};
-use outbox_core::sql::pg::{is_id_taken, isolation_problem};
+use outbox_core::sql::pg::{is_id_taken, session_problem};
 use outbox_core::sql::{failure, id_taken};
 use outbox_core::{Error, ErrorKind};
 
@@ -21,7 +21,7 @@ pub(super) fn classify(operation: &'static str, error: DieselError) -> Error {
         return id_taken().with_source(error);
     }
     if let DieselError::DatabaseError(_, information) = &error
-        && let Some(problem) = isolation_problem(operation, information.message())
+        && let Some(problem) = session_problem(operation, None, information.message())
     {
         return problem.with_source(error);
     }

@@ -1,7 +1,7 @@
 //! What PostgreSQL's errors mean.
 
 use outbox_core::Error;
-use outbox_core::sql::pg::{code_kind, is_id_taken, isolation_problem};
+use outbox_core::sql::pg::{code_kind, is_id_taken, session_problem};
 use outbox_core::sql::{failure, id_taken};
 use sqlx::Error as SqlxError;
 
@@ -17,10 +17,11 @@ pub(super) fn classify(operation: &'static str, error: SqlxError) -> Error {
             if is_id_taken(database.constraint()) {
                 return id_taken().with_source(error);
             }
-            if let Some(problem) = isolation_problem(operation, database.message()) {
+            let code = database.code();
+            if let Some(problem) = session_problem(operation, code.as_deref(), database.message()) {
                 return problem.with_source(error);
             }
-            code_kind(database.code().as_deref().unwrap_or_default())
+            code_kind(code.as_deref().unwrap_or_default())
         }
         _ => kind(&error),
     };

@@ -26,17 +26,25 @@ pub fn is_id_taken(constraint: Option<&str>) -> bool {
     constraint.is_some_and(|name| name.ends_with("_events_id"))
 }
 
-/// The error of a claim on a session whose isolation level is another than READ COMMITTED, which
-/// `message` says (in the words of our own function, which no server translates).
+/// The error of a session that a store can't work with, which `message` or the code says: a claim on one
+/// whose isolation level is another than READ COMMITTED (in the words of our own function, which no server
+/// translates); one that a pooler hands to others between statements.
 #[must_use]
-pub fn isolation_problem(operation: &str, message: &str) -> Option<Error> {
-    message.contains("needs READ COMMITTED").then(|| {
-        let problem = format!(
-            "{operation}: a store's sessions must be READ COMMITTED: \
-             `ALTER ROLE … SET default_transaction_isolation = 'read committed'`"
-        );
-        Error::new(ErrorKind::Other, problem)
-    })
+pub fn session_problem(operation: &str, code: Option<&str>, message: &str) -> Option<Error> {
+    let problem = if message.contains("needs READ COMMITTED") {
+        "a store's sessions must be READ COMMITTED: \
+         `ALTER ROLE … SET default_transaction_isolation = 'read committed'`"
+    } else if matches!(code, Some("26000" | "42P05")) || message.starts_with("prepared statement") {
+        "a pooler in transaction mode that knows no prepared statements stands before the server: \
+         let it have them (PgBouncer: 1.21 or newer, `max_prepared_statements`), use its session mode, \
+         or build outbox-sqlx's store with `in_transactions(true)`"
+    } else {
+        return None;
+    };
+    Some(Error::new(
+        ErrorKind::Other,
+        format!("{operation}: {problem}"),
+    ))
 }
 
 #[cfg(test)]
@@ -50,5 +58,17 @@ mod tests {
         assert_eq!(code_kind("53300"), ErrorKind::Unavailable);
         assert_eq!(code_kind("57P01"), ErrorKind::Unavailable);
         assert_eq!(code_kind("23505"), ErrorKind::Other);
+    }
+
+    #[test]
+    fn a_session_of_a_pooler_is_known_by_code_and_by_text() {
+        let says = |code, text| session_problem("claim", code, text).map(|e| e.to_string());
+        for (code, text) in [
+            (Some("42P05"), "anweisung »s1« existiert bereits"),
+            (None, "prepared statement \"s1\" does not exist"),
+        ] {
+            assert!(says(code, text).is_some_and(|text| text.contains("max_prepared_statements")));
+        }
+        assert_eq!(says(Some("42P01"), "relation \"t\" does not exist"), None);
     }
 }

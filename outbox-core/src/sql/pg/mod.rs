@@ -18,7 +18,7 @@ mod unblock;
 pub use claim::ClaimSql;
 pub use dead_letters::{discard, list_dead, replay};
 pub use enqueue::EnqueueSql;
-pub use error::{code_kind, is_id_taken, isolation_problem};
+pub use error::{code_kind, is_id_taken, session_problem};
 pub use maintenance::{prune, stats};
 pub use notify::NotifySql;
 pub use schema::{SCHEMA_VERSION, SchemaSql, migrations};
