@@ -18,6 +18,7 @@ use outbox_sqlx::PgStore;
 use outbox_sqlx::sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use outbox_sqlx::sqlx::{self, PgPool};
 use tests::{PgBouncer, PgServer};
+use tokio::task::JoinHandle;
 
 type Problem = Box<dyn std::error::Error + Send + Sync>;
 type Outcomes = Result<(), Problem>;
@@ -74,6 +75,21 @@ async fn relay(store: &impl OutboxStore) -> Result<usize, Problem> {
     Ok(answers.len())
 }
 
+/// How many events workers have settled, with those that they left.
+async fn in_the_end<S: OutboxStore + Maintenance>(
+    store: &S,
+    workers: Vec<JoinHandle<Result<usize, Problem>>>,
+) -> Result<usize, Problem> {
+    let mut settled = 0;
+    for worker in workers {
+        settled += worker.await??;
+    }
+    while store.stats(1_000).await?.pending.value > 0 {
+        settled += relay(store).await?;
+    }
+    Ok(settled)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_in_transactions_works_behind_an_old_bouncer() -> Outcomes {
     let (_bouncer, store) = behind(WORKERS).await?;
@@ -96,13 +112,7 @@ async fn works(store: &PgStore) -> Outcomes {
             Ok::<_, Problem>(settled)
         }));
     }
-    let mut settled = 0;
-    for worker in workers {
-        settled += worker.await??;
-    }
-    while store.stats(1_000).await?.pending.value > 0 {
-        settled += relay(store).await?;
-    }
+    let settled = in_the_end(store, workers).await?;
     assert_eq!(settled, usize::try_from(WORKERS * EVENTS)?);
 
     let message = InboxMessage::from_source("forge", "key")?;
@@ -207,13 +217,7 @@ mod that_knows_prepared_statements {
                 Ok::<_, Problem>(settled)
             }));
         }
-        let mut settled = 0;
-        for worker in workers {
-            settled += worker.await??;
-        }
-        while store.stats(1_000).await?.pending.value > 0 {
-            settled += relay(&store).await?;
-        }
+        let settled = in_the_end(&store, workers).await?;
         // Each key once, whoever came first.
         assert_eq!(settled, usize::try_from(EVENTS)?);
         Ok(())

@@ -8,8 +8,8 @@ use super::Harness;
 use super::kit::{
     HOUR, LEASE, MINUTE, Must, OVER_LEASE, SPELLINGS, assert_near, at_every_poll, claim, cut_short,
     dead, drain, drain_beside_cut_calls, end, event, events, in_parallel, name, names,
-    nothing_is_due, nothing_is_due_for, patient, publish, put, request, retry, settle,
-    sorted_names, stats, take, take_as, take_one,
+    nothing_is_due, nothing_is_due_for, one_of_three_damaged, patient, publish, put, request,
+    retry, settle, sorted_names, stats, take, take_as, take_one,
 };
 use crate::{
     ClaimRequest, Claimed, DeadHeadPolicy, DestinationFilter, Destinations, LeaseStatus, NewEvent,
@@ -509,15 +509,9 @@ pub async fn cut_short_loses_nothing<H: Harness>(h: &Arc<H>) {
 }
 
 pub async fn reports_a_row_that_makes_no_event_and_goes_on<H: Harness>(h: &Arc<H>) {
-    put(&**h, events("a", 3)).await;
-    let taken = take(&**h, 3).await;
-    let broken = taken[1].lease.seq;
-    for claimed in &taken {
-        end(&**h, claimed, Outcome::Release).await;
-    }
-    if !h.damage(broken).await {
+    let Some(broken) = one_of_three_damaged(&**h).await else {
         return;
-    }
+    };
     let mut events = Vec::new();
     let mut undecodable = Vec::new();
     for _ in 0..20 {

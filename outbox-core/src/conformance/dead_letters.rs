@@ -6,11 +6,12 @@ use std::time::Duration;
 use super::Harness;
 use super::kit::{
     HOUR, MINUTE, Must, SPELLINGS, assert_near, bury, claim, dead, dead_of, drain, end, event,
-    events, in_parallel, letters, name, nothing_is_due, put, request, stats, take, take_one,
+    events, in_parallel, letters, name, nothing_is_due, one_of_three_damaged, put, request, stats,
+    take, take_one,
 };
 use crate::{
     BlockedKey, BlockedKeyPage, DeadHeadPolicy, DeadLetterFilter, DeadLetters, DeathReason,
-    Destinations, EventId, LeaseStatus, NewEvent, OutboxStore, Outcome, Page, Replay, Settlement,
+    Destinations, EventId, LeaseStatus, NewEvent, OutboxStore, Page, Replay, Settlement,
 };
 
 async fn replay<H: Harness>(h: &H, replay: &Replay) -> u64 {
@@ -363,15 +364,9 @@ pub async fn discarded_are_gone<H: Harness>(h: &Arc<H>) {
 /// Where the harness can damage a row: it is listed as far as it can be read, and comes back, damaged as it
 /// is, beside the others.
 pub async fn that_make_no_event_go_the_way_of_others<H: Harness>(h: &Arc<H>) {
-    put(&**h, events("a", 3)).await;
-    let taken = take(&**h, 3).await;
-    let broken = taken[1].lease.seq;
-    for claimed in &taken {
-        end(&**h, claimed, Outcome::Release).await;
-    }
-    if !h.damage(broken).await {
+    let Some(broken) = one_of_three_damaged(&**h).await else {
         return;
-    }
+    };
     for replays in 0..2 {
         let mut leases = Vec::new();
         for _ in 0..20 {

@@ -193,6 +193,18 @@ pub(super) async fn bury<H: Harness>(h: &H, events: impl Into<Vec<NewEvent>>) ->
     taken
 }
 
+/// Three open events, of which the middle one's row makes no event; its `seq`. None where the harness can't
+/// damage one.
+pub(super) async fn one_of_three_damaged<H: Harness>(h: &H) -> Option<i64> {
+    put(h, events("a", 3)).await;
+    let taken = take(h, 3).await;
+    for claimed in &taken {
+        end(h, claimed, Outcome::Release).await;
+    }
+    let seq = taken[1].lease.seq;
+    h.damage(seq).await.then_some(seq)
+}
+
 pub(super) async fn letters<H: Harness>(h: &H) -> Vec<DeadLetter> {
     let all = DeadLetterFilter::all();
     h.store().list(&all, &Page::default()).await.must("list")

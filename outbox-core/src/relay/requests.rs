@@ -150,7 +150,8 @@ impl<'a> Driver<'a> {
         room.saturating_sub(self.pacing.coming().events)
     }
 
-    /// Payload and headers that may be claimed yet. A claim that another may follow at once leaves it half of that.
+    /// Bytes of payloads and headers that may be claimed yet. A claim that another may follow at once
+    /// leaves it half of that.
     fn bytes_left(&self) -> u64 {
         let taken = self.held_bytes + self.pacing.coming().bytes;
         let left = self.settings().claim_bytes.saturating_sub(taken);

@@ -123,7 +123,7 @@ pub async fn enqueue<S: Session>(
 type Key = (String, String);
 
 /// Takes the keys of all events before any is stored, in the order of the keys, so that two calls with
-/// the same keys never wait for each other.
+/// the same keys cannot each wait for the other.
 async fn take_keys<S: Session>(
     session: &mut S,
     sql: &EnqueueSql,
