@@ -91,17 +91,28 @@ impl Settling<'_> {
         }]
     }
 
-    /// The leases that a statement changed. One for published events tells them by their numbers, one
-    /// for any by their places.
+    /// Whether a statement that told this changed all of the batch of `asked` settlements.
+    #[must_use]
+    pub fn all_changed(&self, told: &[i64], asked: usize) -> bool {
+        let left = if self.all_published() {
+            told.len()
+        } else {
+            self.leases.len() - told.len()
+        };
+        left == 0 && self.leases.len() == asked
+    }
+
+    /// The leases that a statement changed. One for published events tells the numbers of those that it
+    /// left alone, one for any the places of those that it changed.
     #[must_use]
     pub fn changed(&self, told: &[i64]) -> HashSet<Lease> {
         if !self.all_published() {
             return at_places(&self.leases, told);
         }
-        let told: HashSet<i64> = told.iter().copied().collect();
+        let left: HashSet<i64> = told.iter().copied().collect();
         let leases = self.leases.iter();
         leases
-            .filter(|lease| told.contains(&lease.seq))
+            .filter(|lease| !left.contains(&lease.seq))
             .copied()
             .collect()
     }
@@ -171,9 +182,11 @@ mod tests {
         assert_eq!(columns.seqs, [1, 2]);
         assert!(columns.all_published());
         assert_eq!(columns.tokens(), [Lease::new(1, token)]);
+        assert!(columns.all_changed(&[], 2));
+        assert!(!columns.all_changed(&[], batch.len()));
         let statuses = answer(
             batch.iter().map(|settlement| settlement.lease),
-            &columns.changed(&[1, 2]),
+            &columns.changed(&[]),
             true,
             &HashMap::new(),
         );
@@ -195,8 +208,11 @@ mod tests {
         let columns = Settling::new(&batch);
         assert!(!columns.all_published());
         assert_eq!(columns.changed(&[3]), HashSet::from([leases[2]]));
+        assert!(!columns.all_changed(&[3], 3));
+        assert!(columns.all_changed(&[1, 2, 3], 3));
         let columns = Settling::new(&batch[1..]);
-        assert_eq!(columns.changed(&[8]), HashSet::from([leases[2]]));
+        assert_eq!(columns.changed(&[7]), HashSet::from([leases[2]]));
+        assert!(!columns.all_changed(&[7], 2));
         assert_eq!(columns.tokens(), &leases[1..]);
     }
 }

@@ -25,12 +25,12 @@ impl PgStore {
         }
         let mut conn = self.connection().await?;
         let columns = Settling::new(batch);
-        let changed = self.change(&mut conn, &columns).await?;
+        let told = self.change(&mut conn, &columns).await?;
         self.scan().settled(columns.gives_back());
-        if changed.len() == batch.len() {
+        if columns.all_changed(&told, batch.len()) {
             return Ok(vec![LeaseStatus::Ours; batch.len()]);
         }
-        let ours = columns.changed(&changed);
+        let ours = columns.changed(&told);
         let leases = batch.iter().map(|settlement| settlement.lease);
         let held = self
             .held(&mut conn, "settle", leases.clone(), &ours)
@@ -38,7 +38,7 @@ impl PgStore {
         Ok(answer(leases, &ours, true, &held))
     }
 
-    /// What was changed, for [`Settling::changed`].
+    /// What the statement told, for [`Settling::changed`].
     async fn change(
         &self,
         conn: &mut AsyncPgConnection,
@@ -59,8 +59,8 @@ impl PgStore {
                 Value::Texts(Some(columns.reasons.clone())),
             ]);
         }
-        let Numbers(changed) = row(conn, "settle", sql, values).await?;
-        Ok(changed)
+        let Numbers(told) = row(conn, "settle", sql, values).await?;
+        Ok(told)
     }
 
     pub(super) async fn extend_once(

@@ -14,7 +14,7 @@ use super::error::classify;
 use super::session::Session;
 use crate::query;
 
-/// The one row of the statements that return the places they changed.
+/// The one row of the statements that return numbers.
 fn numbers(row: &PgRow) -> Result<Vec<i64>, sqlx::Error> {
     Ok(row.try_get::<Option<Vec<i64>>, _>(0)?.unwrap_or_default())
 }
@@ -29,16 +29,16 @@ impl PgStore {
         }
         let mut session = self.session("settle").await?;
         let columns = Settling::new(batch);
-        let changed = self
+        let told = self
             .change(&mut session, &columns)
             .await
             .map_err(|error| classify("settle", error))?;
         self.scan().settled(columns.gives_back());
-        if changed.len() == batch.len() {
+        if columns.all_changed(&told, batch.len()) {
             session.end().await?;
             return Ok(vec![LeaseStatus::Ours; batch.len()]);
         }
-        let ours = columns.changed(&changed);
+        let ours = columns.changed(&told);
         let leases = batch.iter().map(|settlement| settlement.lease);
         let held = self
             .held(&mut session, "settle", leases.clone(), &ours)
@@ -47,7 +47,7 @@ impl PgStore {
         Ok(answer(leases, &ours, true, &held))
     }
 
-    /// What was changed, for [`Settling::changed`].
+    /// What the statement told, for [`Settling::changed`].
     async fn change(
         &self,
         session: &mut Session,

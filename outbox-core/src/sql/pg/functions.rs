@@ -101,12 +101,13 @@ fn claims() -> [Function; 5] {
     let claim =
         |template: &str, rows: &str| template.replace(":rows", rows).replace(":notes", NOTES);
     [
-        Function::new(
-            "claim_fresh_v1",
-            "uuid, bigint, bigint, boolean, bigint, text[], bigint",
-            EVENT,
-            &claim(FRESH, "$7"),
-        ),
+        Function {
+            name: "claim_fresh_v1",
+            takes: "uuid, bigint, bigint, boolean, bigint, text[], bigint".to_owned(),
+            returns: EVENT.to_owned(),
+            body: FRESH.to_owned(),
+            settings: INDEXED,
+        },
         Function::new(
             "claim_fresh_window_v1",
             "uuid, bigint, bigint, boolean, bigint, text[], text[], text[], bigint, bigint",

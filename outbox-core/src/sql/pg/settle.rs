@@ -9,7 +9,7 @@ use crate::sql::{Sql, TableNames};
 #[non_exhaustive]
 pub struct SettleSql {
     /// Rows that are all published. `$1` seqs, ascending, each once; `$2` their tokens, or the only
-    /// one. One row: the seqs changed, or null.
+    /// one. One row: the seqs left alone, or null.
     pub published: Sql,
     /// Any outcomes. `$1` seqs, ascending, `$2` tokens, `$3` kinds, `$4` µs, `$5` notes, `$6` reasons:
     /// the columns of [`Settling`](crate::sql::Settling). One row: the places changed, or null.
@@ -46,46 +46,57 @@ impl SettleSql {
 
 /// With one token for all, which is the usual case, the statement does without looking up that of each
 /// row. The index gives rows by `seq`, so that they are locked in that order.
+///
+/// Mostly all rows are there, and to count them is quicker than to return them. Where one isn't, what was
+/// done is undone, and done again by a statement that tells which.
 pub(super) fn published(keep: bool) -> String {
-    let delete = |token: &str| {
-        let columns = if keep { "e.*, 0 AS kind" } else { "e.seq" };
-        DELETE
-            .replace(":token", token)
-            .replace(":columns", columns)
-            .replace(":history", if keep { HISTORY } else { "" })
+    let delete = |token: &str| DELETE.replace(":token", token);
+    let counted = |token: &str| match keep {
+        true => format!("WITH gone AS ({} RETURNING e.*)\n{HISTORY}", delete(token)),
+        false => delete(token),
+    };
+    let (columns, history) = match keep {
+        true => ("e.*", format!(", history AS ({HISTORY})")),
+        false => ("e.seq", String::new()),
     };
     format!(
-        "IF cardinality($2) = 1 THEN
-    DECLARE v_token CONSTANT uuid := $2[1];
-    BEGIN
+        "DECLARE
+    v_token CONSTANT uuid := $2[1];
+    v_count bigint;
+BEGIN
+    IF cardinality($2) = 1 THEN
+        {one};
+    ELSE
+        {each};
+    END IF;
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    IF v_count < cardinality($1) THEN
+        RAISE no_data_found;
+    END IF;
+    RETURN NEXT;
+EXCEPTION WHEN no_data_found THEN
     RETURN QUERY
-{one};
-    END;
-ELSE
-    RETURN QUERY
-{each};
-END IF;",
-        one = delete("v_token"),
-        // A parameter that is an array would be copied for each row.
-        each = delete("(ARRAY(SELECT unnest($2)))[width_bucket(e.seq, ARRAY(SELECT unnest($1)))]"),
+    WITH gone AS ({again} RETURNING {columns}){history}
+    SELECT array_agg(u.seq) FROM unnest($1) AS u(seq) WHERE u.seq NOT IN (SELECT seq FROM gone);
+END;",
+        one = counted("v_token"),
+        each = counted(TOKEN),
+        again = delete(TOKEN),
     )
 }
 
-const DELETE: &str = "WITH gone AS (
-    DELETE FROM {events} AS e
-    WHERE e.seq = ANY ($1) AND e.lease_token = :token
-    RETURNING :columns
-):history
-SELECT array_agg(seq) FROM gone";
+const DELETE: &str = "DELETE FROM {events} AS e WHERE e.seq = ANY ($1) AND e.lease_token = :token";
 
-const HISTORY: &str = ", history AS (
-    INSERT INTO {published} (seq, id, created_at, published_at, attempts, replays, event_type,
-        destination, key, content_type, aggregate_type, aggregate_id, headers, dedup_key,
+/// The token for a row. A parameter that is an array would be copied for each.
+const TOKEN: &str = "(ARRAY(SELECT unnest($2)))[
+            least(width_bucket(e.seq, ARRAY(SELECT unnest($1))), cardinality($2))]";
+
+const HISTORY: &str = "INSERT INTO {published} (seq, id, created_at, published_at, attempts, replays,
+        event_type, destination, key, content_type, aggregate_type, aggregate_id, headers, dedup_key,
         last_error, payload)
     SELECT seq, id, created_at, now(), attempts, replays, event_type, destination, key,
         content_type, aggregate_type, aggregate_id, headers, dedup_key, last_error, payload
-    FROM gone WHERE kind = 0
-)";
+    FROM gone";
 
 /// Rows are locked in the order of the input, which is that of `seq`. A statement of its own does it, so
 /// that the next one sees what others committed meanwhile: it writes to a place in the table, and an
@@ -94,7 +105,11 @@ const HISTORY: &str = ", history AS (
 /// The record of a block is written also where there is one, so that the end of the block comes before
 /// this death or sees it.
 pub(super) fn mixed(keep: bool) -> String {
-    let history = if keep { HISTORY } else { "" };
+    let history = if keep {
+        format!(", history AS ({HISTORY} WHERE kind = 0)")
+    } else {
+        String::new()
+    };
     format!(
         "PERFORM FROM unnest($1, $2) AS i(seq, token)
 CROSS JOIN LATERAL (
@@ -102,7 +117,7 @@ CROSS JOIN LATERAL (
 ) e;
 RETURN QUERY
 {};",
-        MIXED.replace(":history", history)
+        MIXED.replace(":history", &history)
     )
 }
 
