@@ -17,6 +17,10 @@ missing_packages() {
         /opt/homebrew/opt/postgresql@*/bin /usr/local/opt/postgresql@*/bin || echo postgresql
     found mariadbd /usr/sbin /usr/local/sbin /usr/libexec \
         /opt/homebrew/opt/mariadb/bin /usr/local/opt/mariadb/bin || echo mariadb-server
+    # Shifts the clock of a server.
+    [[ -n $(ls /usr/lib/*/faketime/libfaketimeMT.so.1 /usr/lib64/faketime/libfaketimeMT.so.1 \
+        /usr/lib/faketime/libfaketimeMT.so.1 /opt/homebrew/lib/faketime/libfaketime.1.dylib \
+        /usr/local/lib/faketime/libfaketime.1.dylib 2>/dev/null) ]] || echo libfaketime
     found pgbouncer /usr/sbin /usr/local/sbin /usr/local/bin /opt/homebrew/bin || echo pgbouncer
     [[ -n $(ls /usr/include/postgresql/libpq-fe.h /usr/local/include/libpq-fe.h \
         /opt/homebrew/opt/libpq/include/libpq-fe.h 2>/dev/null) ]] || echo libpq-dev
@@ -29,12 +33,12 @@ require_servers() {
     local packages
     packages=$(missing_packages | xargs)
     if [[ -z $packages ]]; then
-        echo "PostgreSQL, PgBouncer, MariaDB, git and a C compiler are here."
+        echo "PostgreSQL, PgBouncer, MariaDB, libfaketime, git and a C compiler are here."
         return
     fi
     if [[ $EUID -ne 0 ]] || ! command -v apt-get >/dev/null; then
         fail "the tests need $packages (Debian's names). Install them, for example by" \
-            "\`sudo apt-get install $packages\` or \`brew install postgresql@17 pgbouncer mariadb\`," \
+            "\`sudo apt-get install $packages\` or \`brew install postgresql@17 pgbouncer mariadb libfaketime\`," \
             "and run this again. No server has to run: the tests start their own."
     fi
     echo "Installing $packages."

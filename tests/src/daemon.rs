@@ -28,6 +28,8 @@ if [ -n "$pid" ]; then
         n=$((n + 1))
     done
     kill -KILL "$pid" 2>/dev/null
+    # Of a shifted clock, where the server could not.
+    rm -f "/dev/shm/faketime_shm_$pid" "/dev/shm/sem.faketime_sem_$pid"
 fi
 rm -rf "$1" || { sleep 1; rm -rf "$1"; }
 "#;

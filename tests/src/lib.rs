@@ -19,20 +19,20 @@
 mod advance;
 mod binaries;
 mod bouncer;
+mod clock;
 mod daemon;
 mod mysql;
 mod pg;
 mod poll;
 mod server;
-mod slow_clock;
 mod user;
 
 pub use advance::{damage, mysql_advance, past_conflicts, pg_advance};
 pub use bouncer::PgBouncer;
+pub use clock::{pg_check_clock, pg_shift_clock};
 pub use mysql::MySqlServer;
 pub use pg::PgServer;
 pub use poll::{poll_until, try_until};
-pub use slow_clock::{PG_AN_HOUR_BEHIND, pg_check_an_hour_behind};
 
 /// Every Rust block of the README compiles.
 #[cfg(doctest)]

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicU32;
 
 use crate::binaries::{folder_of, sibling};
+use crate::clock;
 use crate::daemon::Daemon;
 use crate::user::RunAs;
 
@@ -36,6 +37,8 @@ pub struct MySqlServer {
     daemon: Daemon,
     programs: Programs,
     settings: Vec<String>,
+    /// How far its clock is ahead of the application's.
+    hours: i32,
     databases: AtomicU32,
 }
 
@@ -51,6 +54,16 @@ enum Programs {
 crate::server::server!(MySqlServer, "TERM", "mysql");
 
 impl MySqlServer {
+    /// A server whose clock is so many hours ahead of the application's, or behind where it is negative,
+    /// with more settings.
+    #[track_caller]
+    pub fn start_with_clock(hours: i32, settings: &[&str]) -> Self {
+        match Self::try_start_with_clock(hours, settings) {
+            Ok(server) => server,
+            Err(problem) => panic!("{problem}"),
+        }
+    }
+
     /// The URL of a database, by TCP.
     pub fn url(&self, database: &str) -> String {
         let (port, password) = (self.daemon.port(), self.programs.password());
@@ -70,6 +83,10 @@ impl MySqlServer {
     }
 
     fn try_start(settings: &[&str]) -> Result<Self, String> {
+        Self::try_start_with_clock(0, settings)
+    }
+
+    fn try_start_with_clock(hours: i32, settings: &[&str]) -> Result<Self, String> {
         let programs = Programs::found()?;
         let daemon = Daemon::prepare("mysql", RunAs::unprivileged(&["mysql", "nobody"]))
             .map_err(|error| format!("no temporary folder for the server: {error}"))?;
@@ -77,6 +94,7 @@ impl MySqlServer {
             daemon,
             programs,
             settings: settings.iter().map(ToString::to_string).collect(),
+            hours,
             databases: AtomicU32::new(0),
         };
         let mut install = server.programs.install()?;
@@ -91,7 +109,21 @@ impl MySqlServer {
                  GRANT ALL ON *.* TO test@'%' WITH GRANT OPTION"
             ),
         );
+        server.check_clock()?;
         Ok(server)
+    }
+
+    /// A library that can't be preloaded is no error to a program.
+    fn check_clock(&self) -> Result<(), String> {
+        let there = self.sql("mysql", "SELECT UNIX_TIMESTAMP()");
+        let expected = clock::shifted(self.hours);
+        match there.parse::<i64>() {
+            Ok(there) if there.abs_diff(expected) <= 60 => Ok(()),
+            _ => Err(format!(
+                "the server's clock is at {there}, not at {expected}. {}",
+                clock::REMEDY
+            )),
+        }
     }
 
     fn run(&self) -> Result<(), String> {
@@ -125,6 +157,9 @@ impl MySqlServer {
             ]);
         for setting in &self.settings {
             command.arg(format!("--{setting}"));
+        }
+        if self.hours != 0 {
+            clock::shift(&mut command, self.hours);
         }
         command
     }

@@ -1,5 +1,7 @@
-//! The conformance suites over `MySqlStore` of outbox-diesel, on MariaDB or MySQL.
+//! The conformance suites over `MySqlStore` of outbox-diesel, on MariaDB or MySQL whose clock
+//! is an hour behind the application's.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use diesel_async::pooled_connection::AsyncDieselConnectionManager;
@@ -20,7 +22,8 @@ struct Maria {
 }
 
 async fn fresh() -> Suite<Maria> {
-    let url = MySqlServer::shared().create_database();
+    static SERVER: LazyLock<MySqlServer> = LazyLock::new(|| MySqlServer::start_with_clock(-1, &[]));
+    let url = SERVER.create_database();
     let store = store(&url, 1);
     store.migrate().await.expect("migrated");
     Suite(Maria { url, store })

@@ -7,7 +7,7 @@ use diesel_async::pooled_connection::AsyncDieselConnectionManager;
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::{AsyncConnection, AsyncPgConnection, SimpleAsyncConnection};
 use outbox_diesel::PgStore;
-use tests::{PG_AN_HOUR_BEHIND, PgServer, past_conflicts, pg_advance, pg_check_an_hour_behind};
+use tests::{PgServer, past_conflicts, pg_advance, pg_check_clock, pg_shift_clock};
 
 use self::harness::{Subject, Suite};
 
@@ -23,12 +23,12 @@ struct Pg {
 async fn fresh() -> Suite<Pg> {
     let url = PgServer::shared().create_database();
     let (_, database) = url.rsplit_once('/').expect("a database");
-    PgServer::shared().sql(database, PG_AN_HOUR_BEHIND);
+    PgServer::shared().sql(database, &pg_shift_clock(-1));
     let store = store(&url, 1);
     store.migrate().await.expect("migrated");
     let suite = Suite(Pg { url, store });
     let mut conn = suite.0.connect().await;
-    let checked = conn.batch_execute(&pg_check_an_hour_behind()).await;
+    let checked = conn.batch_execute(&pg_check_clock(-1)).await;
     checked.expect("the clock is an hour behind");
     suite
 }

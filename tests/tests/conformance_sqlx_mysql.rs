@@ -38,9 +38,11 @@ const OTHERWISE: [&str; 7] = [
     "innodb-autoinc-lock-mode=0",
 ];
 
-/// On a server that is set otherwise than others, and lets statements be no larger than an event.
+/// On a server that is set otherwise than others, lets statements be no larger than an event, and whose
+/// clock is an hour behind the application's.
 async fn fresh_and_odd() -> Suite<Maria> {
-    static SERVER: LazyLock<MySqlServer> = LazyLock::new(|| MySqlServer::start_with(&OTHERWISE));
+    static SERVER: LazyLock<MySqlServer> =
+        LazyLock::new(|| MySqlServer::start_with_clock(-1, &OTHERWISE));
     on(&SERVER, 3).await
 }
 

@@ -6,7 +6,7 @@ use outbox_core::conformance::Capabilities;
 use outbox_sqlx::PgStore;
 use outbox_sqlx::sqlx::postgres::PgPoolOptions;
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, PgPool, Postgres, Transaction};
-use tests::{PG_AN_HOUR_BEHIND, PgServer, past_conflicts, pg_advance, pg_check_an_hour_behind};
+use tests::{PgServer, past_conflicts, pg_advance, pg_check_clock, pg_shift_clock};
 
 use self::harness::{Subject, Suite};
 
@@ -49,7 +49,7 @@ async fn with_mode(in_transactions: bool) -> Suite<Pg> {
     if in_transactions {
         let (_, database) = url.rsplit_once('/').expect("a database");
         let set = OTHERWISE.map(|setting| format!("ALTER DATABASE {database} SET {setting};"));
-        PgServer::shared().sql(database, &(set.concat() + PG_AN_HOUR_BEHIND));
+        PgServer::shared().sql(database, &(set.concat() + &pg_shift_clock(-1)));
     }
     let store = PgStore::new(pool(&url, 1)).in_transactions(in_transactions);
     store.migrate().await.expect("migrated");
@@ -60,7 +60,7 @@ async fn with_mode(in_transactions: bool) -> Suite<Pg> {
         in_transactions,
     });
     if in_transactions {
-        suite.0.run(pg_check_an_hour_behind()).await;
+        suite.0.run(pg_check_clock(-1)).await;
     }
     suite
 }
