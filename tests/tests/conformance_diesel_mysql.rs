@@ -1,12 +1,12 @@
-//! The conformance suites over `MySqlStore` of outbox-diesel, on MariaDB or MySQL whose clock
-//! is an hour behind the application's.
+//! The conformance suites over `MySqlStore` of outbox-diesel, on MariaDB or MySQL, with each of the pools. On
+//! servers whose clock is not the application's.
 
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use diesel_async::pooled_connection::AsyncDieselConnectionManager;
-use diesel_async::pooled_connection::deadpool::Pool;
+use diesel_async::pooled_connection::{AsyncDieselConnectionManager, bb8, deadpool};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
+use outbox_core::conformance::Capabilities;
 use outbox_diesel::MySqlStore;
 use tests::{MySqlServer, mysql_advance, past_conflicts};
 
@@ -19,20 +19,51 @@ mod harness;
 struct Maria {
     url: String,
     store: MySqlStore,
+    open: Open,
+    histories: u32,
 }
 
+type Open = fn(&str, u32) -> MySqlStore;
+
+/// Where others have played the same statements: these show that the pool leaves nothing open.
+const FEW: u32 = 3;
+
+/// The clock is an hour behind.
 async fn fresh() -> Suite<Maria> {
     static SERVER: LazyLock<MySqlServer> = LazyLock::new(|| MySqlServer::start_with_clock(-1, &[]));
-    let url = SERVER.create_database();
-    let store = store(&url, 1);
-    store.migrate().await.expect("migrated");
-    Suite(Maria { url, store })
+    on(&SERVER, on_deadpool, Capabilities::default().histories).await
 }
 
-fn store(url: &str, connections: usize) -> MySqlStore {
-    let manager = AsyncDieselConnectionManager::<AsyncMysqlConnection>::new(url);
-    let pool = Pool::builder(manager).max_size(connections).build();
-    MySqlStore::new(pool.expect("a pool"))
+/// The clock is an hour ahead.
+async fn fresh_on_bb8() -> Suite<Maria> {
+    static SERVER: LazyLock<MySqlServer> = LazyLock::new(|| MySqlServer::start_with_clock(1, &[]));
+    on(&SERVER, on_bb8, FEW).await
+}
+
+async fn on(server: &MySqlServer, open: Open, histories: u32) -> Suite<Maria> {
+    let url = server.create_database();
+    let store = open(&url, 1);
+    store.migrate().await.expect("migrated");
+    Suite(Maria {
+        url,
+        store,
+        open,
+        histories,
+    })
+}
+
+fn on_deadpool(url: &str, connections: u32) -> MySqlStore {
+    let pool = deadpool::Pool::builder(manager(url)).max_size(connections as usize);
+    MySqlStore::new(pool.build().expect("a pool"))
+}
+
+fn on_bb8(url: &str, connections: u32) -> MySqlStore {
+    let pool = bb8::Pool::builder().max_size(connections);
+    MySqlStore::new(pool.build_unchecked(manager(url)))
+}
+
+fn manager(url: &str) -> AsyncDieselConnectionManager<AsyncMysqlConnection> {
+    AsyncDieselConnectionManager::new(url)
 }
 
 impl Subject for Maria {
@@ -44,7 +75,7 @@ impl Subject for Maria {
     }
 
     async fn open(&self) -> MySqlStore {
-        store(&self.url, 10)
+        (self.open)(&self.url, 10)
     }
 
     async fn connect(&self) -> AsyncMysqlConnection {
@@ -59,7 +90,20 @@ impl Subject for Maria {
         })
         .await;
     }
+
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::default();
+        capabilities.histories = self.histories;
+        capabilities
+    }
 }
 
 outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
 outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
+
+mod with_bb8 {
+    use super::fresh_on_bb8 as fresh;
+
+    outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
+    outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
+}

@@ -1,12 +1,11 @@
-//! The conformance suites over `SqliteStore` of outbox-diesel.
+//! The conformance suites over `SqliteStore` of outbox-diesel, with each of the pools.
 
 use std::path::Path;
 use std::time::Duration;
 
 use diesel::SqliteConnection;
 use diesel::connection::{AnsiTransactionManager, SimpleConnection};
-use diesel_async::pooled_connection::deadpool::Pool;
-use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig};
+use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, bb8, deadpool};
 use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
 use outbox_core::ManualClock;
 use outbox_core::conformance::Capabilities;
@@ -25,27 +24,46 @@ struct File {
     store: SqliteStore,
     clock: ManualClock,
     folder: TempDir,
+    open: Open,
 }
 
+type Open = fn(&Path, u32) -> SqliteStore;
+
 async fn fresh() -> Suite<File> {
+    with(on_deadpool).await
+}
+
+async fn fresh_on_bb8() -> Suite<File> {
+    with(on_bb8).await
+}
+
+async fn with(open: Open) -> Suite<File> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let clock = ManualClock::new();
-    let store = store(folder.path(), 1, &clock);
+    let store = open(folder.path(), 1).clock(clock.clone());
     store.migrate().await.expect("migrated");
     Suite(File {
         store,
         clock,
         folder,
+        open,
     })
 }
 
-fn store(folder: &Path, connections: usize, clock: &ManualClock) -> SqliteStore {
+fn on_deadpool(folder: &Path, connections: u32) -> SqliteStore {
+    let pool = deadpool::Pool::builder(manager(folder)).max_size(connections as usize);
+    SqliteStore::new(pool.build().expect("a pool")).expect("default tables")
+}
+
+fn on_bb8(folder: &Path, connections: u32) -> SqliteStore {
+    let pool = bb8::Pool::builder().max_size(connections);
+    SqliteStore::new(pool.build_unchecked(manager(folder))).expect("default tables")
+}
+
+fn manager(folder: &Path) -> AsyncDieselConnectionManager<Connection> {
     let mut config = ManagerConfig::default();
     config.custom_setup = Box::new(|path| Box::pin(connect(path.to_owned())));
-    let manager = AsyncDieselConnectionManager::new_with_config(file(folder), config);
-    let pool = Pool::builder(manager).max_size(connections).build();
-    let store = SqliteStore::new(pool.expect("a pool")).expect("default tables");
-    store.clock(clock.clone())
+    AsyncDieselConnectionManager::new_with_config(file(folder), config)
 }
 
 fn file(folder: &Path) -> String {
@@ -70,7 +88,7 @@ impl Subject for File {
     }
 
     async fn open(&self) -> SqliteStore {
-        store(self.folder.path(), 10, &self.clock)
+        (self.open)(self.folder.path(), 10).clock(self.clock.clone())
     }
 
     async fn connect(&self) -> Connection {
@@ -98,3 +116,10 @@ impl Subject for File {
 
 outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
 outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
+
+mod with_bb8 {
+    use super::fresh_on_bb8 as fresh;
+
+    outbox_core::conformance_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
+    outbox_core::receiving_suite!(#[tokio::test(flavor = "multi_thread", worker_threads = 2)], fresh);
+}
