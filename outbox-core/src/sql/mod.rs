@@ -55,7 +55,7 @@ pub use migration::Migration;
 pub use named::StoreClock;
 pub use names::TableNames;
 pub use notes::Notes;
-pub use pruning::Pruning;
+pub use pruning::{Pruning, pruned};
 pub use retried::retried;
 pub use row::{EventRow, header_text};
 pub use scan::ScanState;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Prune, Pruned};
+use crate::{Error, Prune, Pruned};
 
 /// A table to prune.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,27 +16,27 @@ pub enum Pruning {
     Dedup,
 }
 
-impl Pruning {
-    /// What a prune is asked to do: the tables, and how old their rows may become.
-    #[must_use]
-    pub fn of(prune: &Prune) -> Vec<(Self, Duration)> {
-        let tables = [
-            (Self::Published, prune.published_after),
-            (Self::Dead, prune.dead_after),
-            (Self::Dedup, prune.dedup_after),
-        ];
-        tables
-            .into_iter()
-            .filter_map(|(table, age)| Some((table, age?)))
-            .collect()
+/// Makes a prune: `one` deletes the rows of a table that are that old, and says how many.
+///
+/// # Errors
+///
+/// The first of `one`.
+pub async fn pruned<F>(
+    prune: &Prune,
+    mut one: impl FnMut(Pruning, Duration) -> F,
+) -> Result<Pruned, Error>
+where
+    F: Future<Output = Result<u64, Error>>,
+{
+    let mut pruned = Pruned::default();
+    if let Some(age) = prune.published_after {
+        pruned.published = one(Pruning::Published, age).await?;
     }
-
-    /// Puts down how many rows were deleted.
-    pub const fn report(self, rows: u64, pruned: &mut Pruned) {
-        match self {
-            Self::Published => pruned.published = rows,
-            Self::Dead => pruned.dead = rows,
-            Self::Dedup => pruned.dedup = rows,
-        }
+    if let Some(age) = prune.dead_after {
+        pruned.dead = one(Pruning::Dead, age).await?;
     }
+    if let Some(age) = prune.dedup_after {
+        pruned.dedup = one(Pruning::Dedup, age).await?;
+    }
+    Ok(pruned)
 }

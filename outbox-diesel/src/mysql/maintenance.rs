@@ -1,6 +1,6 @@
 //! Stats and prunes.
 
-use outbox_core::sql::{Pruning, mysql};
+use outbox_core::sql::{mysql, pruned};
 use outbox_core::{Error, Maintenance, Prune, Pruned, Stats, async_trait};
 
 use super::MySqlStore;
@@ -15,14 +15,12 @@ impl Maintenance for MySqlStore {
     }
 
     async fn prune(&self, prune: &Prune) -> Result<Pruned, Error> {
-        let mut pruned = Pruned::default();
-        for (table, age) in Pruning::of(prune) {
+        pruned(prune, |table, age| {
             let asked = (table, age, prune.rows);
-            let prune = self.in_transaction("prune", asked, |store, tx, (table, age, rows)| {
+            self.in_transaction("prune", asked, |store, tx, (table, age, rows)| {
                 Box::pin(mysql::prune(tx, &store.sql, *table, *age, *rows))
-            });
-            table.report(prune.await?, &mut pruned);
-        }
-        Ok(pruned)
+            })
+        })
+        .await
     }
 }

@@ -1,6 +1,6 @@
 //! Statistics and pruning.
 
-use outbox_core::sql::Pruning;
+use outbox_core::sql::pruned;
 use outbox_core::{Error, Maintenance, Prune, Pruned, Stats, async_trait};
 
 use super::PgStore;
@@ -13,11 +13,9 @@ impl Maintenance for PgStore {
     }
 
     async fn prune(&self, prune: &Prune) -> Result<Pruned, Error> {
-        let mut pruned = Pruned::default();
-        for (table, age) in Pruning::of(prune) {
-            let rows = call!(self, prune(table, age, prune.rows))?;
-            table.report(rows, &mut pruned);
-        }
-        Ok(pruned)
+        pruned(prune, |table, age| async move {
+            call!(self, prune(table, age, prune.rows))
+        })
+        .await
     }
 }

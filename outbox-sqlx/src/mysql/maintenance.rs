@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outbox_core::sql::{Pruning, mysql};
+use outbox_core::sql::{Pruning, mysql, pruned};
 use outbox_core::{Error, Maintenance, Prune, Pruned, Stats, async_trait};
 
 use super::MySqlStore;
@@ -16,12 +16,10 @@ impl Maintenance for MySqlStore {
     }
 
     async fn prune(&self, prune: &Prune) -> Result<Pruned, Error> {
-        let mut pruned = Pruned::default();
-        for (table, age) in Pruning::of(prune) {
-            let rows = retried!(self.prune_once(table, age, prune.rows))?;
-            table.report(rows, &mut pruned);
-        }
-        Ok(pruned)
+        pruned(prune, |table, age| async move {
+            retried!(self.prune_once(table, age, prune.rows))
+        })
+        .await
     }
 }
 
