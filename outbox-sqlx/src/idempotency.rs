@@ -39,8 +39,7 @@ macro_rules! idempotency {
             }
 
             async fn prune_keys(&self, rows: u32) -> Result<u64, Error> {
-                let keys = $call!(self, idempotency.prune_keys(rows))?;
-                Ok(keys + $call!(self, idempotency.prune_inbox(rows))?)
+                $call!(self, idempotency.prune_keys(rows))
             }
         }
     };
