@@ -82,7 +82,8 @@ pub fn micros(duration: Duration) -> i64 {
 /// # Errors
 ///
 /// [`Schema`](crate::ErrorKind::Schema), with what to do.
-pub fn check_version(found: i32, own: i32, migrate: &str) -> Result<(), Error> {
+pub fn check_version(found: impl Into<i64>, own: i32, migrate: &str) -> Result<(), Error> {
+    let (found, own) = (found.into(), i64::from(own));
     let problem = if found < own {
         format!("`{migrate}` updates it")
     } else if found > own + 1 {

@@ -102,7 +102,7 @@ impl Letter {
 
     /// The dead letter of a row that goes on with the reason and the instant (in µs). It is listed
     /// whatever it holds.
-    pub(super) fn dead(self) -> DeadLetter {
+    fn dead(self) -> DeadLetter {
         let reason = DeathReason::from_name(&self.rest.text(0).unwrap_or_default());
         let event = self
             .event
@@ -136,6 +136,23 @@ pub trait Session: Send {
         values: &[Value<'_>],
         cells: &[Cell],
     ) -> Result<Vec<Letter>, Error>;
+}
+
+/// Makes a query for dead letters: the columns of an event, then the reason and the instant.
+pub(super) async fn dead_letters<S: Session>(
+    session: &mut S,
+    sql: &Sql,
+    values: &[Value<'_>],
+) -> Result<Vec<DeadLetter>, Error> {
+    let cells = [Cell::Bytes, Cell::Int];
+    let found = session.events(sql, values, &cells).await?;
+    Ok(found.into_iter().map(Letter::dead).collect())
+}
+
+/// The first number that a query without values returns, or 0.
+pub(super) async fn number<S: Session>(session: &mut S, sql: &Sql) -> Result<i64, Error> {
+    let rows = session.fetch(sql, &[], &[Cell::Int]).await?;
+    Ok(rows.first().map_or(0, |row| row.int(0)))
 }
 
 /// The row of a query that always returns one.

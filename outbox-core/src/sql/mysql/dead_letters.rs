@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::claiming::numbers;
 use super::{Cell, Session, Statements, Value, sql};
 use crate::clock::duration_micros;
-use crate::sql::session::Letter;
+use crate::sql::session::dead_letters;
 use crate::sql::{Sql, TableNames, hex, json, micros};
 use crate::{DeadLetter, DeadLetterFilter, DeathReason, Error, Page, Replay, error_text};
 
@@ -189,10 +189,7 @@ pub async fn list_dead<S: Session>(
     let bound = Bound::new(filter);
     let values = bound.values(page.after.unwrap_or(i64::MIN), page.rows);
     let list = &sql.dead_letters.list[bound.source];
-    let letters = session
-        .events(list, &values, &[Cell::Bytes, Cell::Int])
-        .await?;
-    Ok(letters.into_iter().map(Letter::dead).collect())
+    dead_letters(session, list, &values).await
 }
 
 /// Puts dead letters back among the pending events.

@@ -1,6 +1,8 @@
 //! Tables and migrations.
 
-use super::{Cell, Session, Statements, sql};
+use super::{Session, Statements, sql};
+use crate::sql::migration::make_missing;
+use crate::sql::session::number;
 use crate::sql::{Migration, Sql, TableNames, check_version};
 use crate::{Error, ErrorKind};
 
@@ -68,13 +70,7 @@ async fn make<S: Session>(session: &mut S, sql: &SchemaSql) -> Result<(), Error>
     for statement in &sql.prepare {
         session.batch(statement).await?;
     }
-    let done = number(session, &sql.version).await?;
-    for step in &sql.migrations {
-        if i64::from(step.version) > done {
-            session.batch(&step.sql).await?;
-        }
-    }
-    Ok(())
+    make_missing(session, &sql.version, &sql.migrations).await
 }
 
 /// Checks that the tables are there and of a version that this library works on. `migrate` names the
@@ -89,14 +85,7 @@ pub async fn check_schema<S: Session>(
     migrate: &str,
 ) -> Result<(), Error> {
     let found = number(session, &sql.schema.version).await?;
-    let found = i32::try_from(found).unwrap_or(i32::MAX);
     check_version(found, SCHEMA_VERSION, migrate)
-}
-
-/// The one number that a statement returns, or 0.
-async fn number<S: Session>(session: &mut S, sql: &Sql) -> Result<i64, Error> {
-    let rows = session.fetch(sql, &[], &[Cell::Int]).await?;
-    Ok(rows.first().map_or(0, |row| row.int(0)))
 }
 
 /// Every migration, oldest first.

@@ -5,7 +5,8 @@
 
 use super::unblock::unblocking;
 use super::{Statements, count, event_columns, sql};
-use crate::sql::{Cell, Letter, Session, Sql, TableNames, Value, hex, micros};
+use crate::sql::session::dead_letters;
+use crate::sql::{Session, Sql, TableNames, Value, hex, micros};
 use crate::{DeadLetter, DeadLetterFilter, DeathReason, Error, Page, Replay, error_text};
 
 /// Statements on dead letters; `$1` to `$7` are the filter.
@@ -153,9 +154,7 @@ pub async fn list_dead<S: Session>(
     let mut values = bound.values();
     values.push(Value::Int(page.after.unwrap_or(i64::MIN)));
     values.push(Value::Int(page.rows.into()));
-    let (list, cells) = (&sql.dead_letters.list, [Cell::Bytes, Cell::Int]);
-    let found = session.events(list, &values, &cells).await?;
-    Ok(found.into_iter().map(Letter::dead).collect())
+    dead_letters(session, &sql.dead_letters.list, &values).await
 }
 
 /// Puts dead letters back among the pending events.

@@ -2,7 +2,8 @@
 
 use super::{COLUMNS, Statements, after, before, now, sql};
 use crate::clock::Clock;
-use crate::sql::{Cell, Letter, Session, Sql, TableNames, Value, hex, json, micros};
+use crate::sql::session::dead_letters;
+use crate::sql::{Session, Sql, TableNames, Value, hex, json, micros};
 use crate::{DeadLetter, DeadLetterFilter, DeathReason, Error, Page, Replay, error_text};
 
 /// The statements on dead letters. Those with a filter share their first parameters:
@@ -117,7 +118,7 @@ pub async fn list_dead<S: Session>(
 ) -> Result<Vec<DeadLetter>, Error> {
     let bound = Bound::new(filter, clock);
     let values = bound.values(page.after, page.rows);
-    letters(session, &sql.dead.list, &values).await
+    dead_letters(session, &sql.dead.list, &values).await
 }
 
 /// The dead letter with this number.
@@ -130,18 +131,8 @@ pub async fn get_dead<S: Session>(
     sql: &Statements,
     seq: i64,
 ) -> Result<Option<DeadLetter>, Error> {
-    let mut found = letters(session, &sql.dead.get, &[Value::Int(seq)]).await?;
+    let mut found = dead_letters(session, &sql.dead.get, &[Value::Int(seq)]).await?;
     Ok(found.pop())
-}
-
-async fn letters<S: Session>(
-    session: &mut S,
-    sql: &Sql,
-    values: &[Value<'_>],
-) -> Result<Vec<DeadLetter>, Error> {
-    let cells = [Cell::Bytes, Cell::Int];
-    let found = session.events(sql, values, &cells).await?;
-    Ok(found.into_iter().map(Letter::dead).collect())
 }
 
 /// Puts dead letters back among the pending events.

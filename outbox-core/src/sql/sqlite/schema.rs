@@ -2,7 +2,9 @@
 
 use super::{Statements, sql};
 use crate::Error;
-use crate::sql::{Cell, Migration, Session, Sql, TableNames, check_version};
+use crate::sql::migration::make_missing;
+use crate::sql::session::number;
+use crate::sql::{Migration, Session, Sql, TableNames, check_version};
 
 /// The version of the schema that this library needs.
 pub const SCHEMA_VERSION: i32 = 2;
@@ -35,11 +37,7 @@ impl SchemaStatements {
 pub async fn migrate<S: Session>(session: &mut S, sql: &Statements) -> Result<(), Error> {
     let sql = &sql.schema;
     session.batch(&sql.create_migrations).await?;
-    let done = version(session, &sql.version).await?;
-    for step in sql.migrations.iter().filter(|step| step.version > done) {
-        session.batch(&step.sql).await?;
-    }
-    Ok(())
+    make_missing(session, &sql.version, &sql.migrations).await
 }
 
 /// Checks that the tables are there and of a version that this library works on. `migrate` names the
@@ -53,14 +51,8 @@ pub async fn check_schema<S: Session>(
     sql: &Statements,
     migrate: &str,
 ) -> Result<(), Error> {
-    let found = version(session, &sql.schema.version).await?;
+    let found = number(session, &sql.schema.version).await?;
     check_version(found, SCHEMA_VERSION, migrate)
-}
-
-async fn version<S: Session>(session: &mut S, sql: &Sql) -> Result<i32, Error> {
-    let rows = session.fetch(sql, &[], &[Cell::Int]).await?;
-    let found = rows.first().map_or(0, |row| row.int(0));
-    Ok(i32::try_from(found).unwrap_or(i32::MAX))
 }
 
 /// Gives the database a write-ahead log. Where several processes open a new file at the same moment, this
