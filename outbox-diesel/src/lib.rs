@@ -40,6 +40,8 @@ mod run;
 mod session;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod statement;
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+mod value;
 
 #[cfg(feature = "mysql")]
 mod mysql;

@@ -10,8 +10,6 @@ use diesel::row::{Field, Row};
 
 /// A database whose columns our statements return.
 pub(crate) trait Columns: Backend {
-    #[cfg(feature = "postgres")]
-    fn boolean(value: Self::RawValue<'_>) -> Result<bool>;
     fn integer(value: Self::RawValue<'_>) -> Result<i32>;
     fn bigint(value: Self::RawValue<'_>) -> Result<i64>;
     fn text(value: Self::RawValue<'_>) -> Result<String>;

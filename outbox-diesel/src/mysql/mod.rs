@@ -11,7 +11,6 @@ mod maintenance;
 mod schema;
 mod settle;
 mod transaction;
-mod value;
 
 use std::fmt;
 use std::sync::Arc;

@@ -10,6 +10,7 @@ use super::PgStore;
 use super::error::classify;
 use super::value::{Id, Value};
 use crate::read::{As, Columns, FromRow, Reader};
+use crate::rows::boolean;
 use crate::statement::Statement;
 
 const OPERATION: &str = "enqueue";
@@ -116,7 +117,7 @@ impl FromRow<Pg> for Winner {
         Ok(Self(
             row.get(Pg::text)?,
             EventId::from_bytes(row.get(Pg::uuid)?),
-            row.get(Pg::boolean)?,
+            row.get(boolean)?,
         ))
     }
 }

@@ -91,10 +91,6 @@ impl<'q> From<sql::Value<'q>> for Value<'q> {
 }
 
 impl Columns for Pg {
-    fn boolean(value: PgValue<'_>) -> deserialize::Result<bool> {
-        FromSql::<Bool, Self>::from_sql(value)
-    }
-
     fn integer(value: PgValue<'_>) -> deserialize::Result<i32> {
         FromSql::<Integer, Self>::from_sql(value)
     }

@@ -10,7 +10,6 @@ mod idempotency;
 mod locks;
 mod maintenance;
 mod schema;
-mod value;
 
 use std::fmt;
 use std::sync::Arc;
