@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+#[doc(hidden)]
+pub use crate::calendar::rfc3339;
+
 /// The clock of a store whose database has none (memory, SQLite).
 ///
 /// # Contract

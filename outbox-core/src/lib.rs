@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod calendar;
 mod claim;
 pub mod clock;
 #[cfg(feature = "conformance")]

@@ -5,11 +5,11 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use outbox_core::clock::rfc3339;
 use outbox_core::{Error, Event};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::time::rfc3339;
 use super::{Encoded, raw};
 
 #[derive(Debug, Clone, PartialEq, Eq)]

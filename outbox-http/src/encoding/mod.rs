@@ -3,7 +3,6 @@
 mod cloud_events;
 #[cfg(feature = "gzip")]
 mod gzip;
-mod time;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;

@@ -8,12 +8,13 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use outbox_core::clock::rfc3339;
 use outbox_core::{DeadLetter, DeadLetterFilter, DeadLetters, DeathReason, EventId, Page, Replay};
 use serde::{Deserialize, Serialize};
 
 use super::error::{Answer, Failed};
 use super::router::{Parts, Shared};
-use super::time::{rfc3339, seconds};
+use super::time::seconds;
 
 /// The most rows of one call.
 const MOST: u32 = 1_000;

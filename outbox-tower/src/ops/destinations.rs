@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Query, State};
+use outbox_core::clock::rfc3339;
 use outbox_core::{
     BlockedKey, BlockedKeyPage, DestinationPage, DestinationState, Destinations, Hold, OutboxStore,
 };
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{Answer, Failed};
 use super::router::{Parts, Shared};
-use super::time::{rfc3339, seconds};
+use super::time::seconds;
 
 const MOST: u32 = 1_000;
 
