@@ -13,7 +13,7 @@ use outbox_http::outbox_core::{DeathReason, DeliveryErrorKind as Kind, Phase};
 use outbox_http::{
     AddressGuard, HttpFailure, HttpFailureKind as Failure, Refused, Resolve, Target, Webhooks,
 };
-use support::{Receiver, builder, send};
+use support::{OK, Receiver, builder, send};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
@@ -375,9 +375,7 @@ async fn receiver_and_trap() -> (Receiver, Arc<AtomicUsize>) {
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = trap.accept().await {
                 count.fetch_add(1, Ordering::Relaxed);
-                let _ = stream
-                    .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
-                    .await;
+                let _ = stream.write_all(OK.as_bytes()).await;
             }
         });
         return (receiver, caught);

@@ -19,7 +19,7 @@ use outbox_http::{
     AttemptReport, Destinations, Endpoint, HttpFailure, HttpFailureKind as Failure,
     MapDestinations, Resolution, Resolve, UrlDestinations,
 };
-use support::{Receiver, builder, read_request, send, short};
+use support::{OK, Receiver, builder, read_request, send, short};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
@@ -217,9 +217,7 @@ async fn idle_connections_that_are_closed_lose_nothing_silently() {
         async move {
             if read_request(&mut stream).await.is_some() {
                 count.fetch_add(1, Ordering::Relaxed);
-                let _ = stream
-                    .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
-                    .await;
+                let _ = stream.write_all(OK.as_bytes()).await;
             }
         }
     })

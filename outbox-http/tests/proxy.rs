@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use outbox_http::AddressGuard;
 use outbox_http::outbox_core::{DeathReason, DeliveryErrorKind as Kind, Phase};
-use support::{Receiver, builder, read_request, send};
+use support::{OK, Receiver, builder, read_request, send};
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::mpsc;
@@ -40,7 +40,7 @@ async fn proxy(status: &'static str, used: Arc<AtomicUsize>) -> Receiver {
 async fn deliveries_go_through_the_tunnel() {
     let used = Arc::<AtomicUsize>::default();
     let proxy = proxy("200 OK", used.clone()).await;
-    let receiver = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    let receiver = Receiver::answering(OK).await;
     let url = format!("http://u:p@{}", proxy.address);
     let webhooks = builder().egress_proxy(&url).unwrap().build().unwrap();
     send(&webhooks, &receiver.url()).await.0.unwrap();

@@ -12,7 +12,7 @@ use outbox_http::outbox_core::{
     Backoff, Enqueue, MemoryStore, NewEvent, Relay, Report, TokioTimer,
 };
 use outbox_http::{AttemptReport, HttpFailureKind, Timeouts, WebhooksBuilder};
-use support::{Receiver, builder, read_request};
+use support::{OK, Receiver, builder, read_request};
 use tokio::io::AsyncWriteExt;
 use tokio::time::sleep;
 
@@ -95,7 +95,7 @@ async fn every_event_arrives_at_a_receiver_that_breaks_in_every_way() {
                     5 => b"HTTP/1.1 409 Busy\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n",
                     6 => b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf",
                     7 => b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
-                    _ => b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+                    _ => OK.as_bytes(),
                 };
                 if stream.write_all(answer).await.is_err() || !answer.ends_with(b"0\r\n\r\n") {
                     return;

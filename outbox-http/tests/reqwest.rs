@@ -5,7 +5,7 @@ mod support;
 
 use outbox_http::outbox_core::{DeliveryErrorKind as Kind, Phase};
 use outbox_http::{HttpFailure, HttpFailureKind as Failure};
-use support::{Receiver, builder, read_request, send};
+use support::{OK, Receiver, builder, read_request, send};
 use tokio::io::AsyncWriteExt;
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn a_redirect_is_never_a_success() {
     let receiver = Receiver::run(|mut stream| async move {
         while let Some(seen) = read_request(&mut stream).await {
             let answer = match seen.head.contains("/login") {
-                true => "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+                true => OK,
                 false => "HTTP/1.1 302 Found\r\nlocation: /login\r\ncontent-length: 0\r\n\r\n",
             };
             let _ = stream.write_all(answer.as_bytes()).await;

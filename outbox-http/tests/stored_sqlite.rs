@@ -14,9 +14,8 @@ use outbox_http::{
 use outbox_sqlx::SqliteStore;
 use sqlx::SqlitePool;
 use sqlx::sqlite::SqlitePoolOptions;
-use support::{Receiver, SECRET, builder, read_request};
-use tokio::io::AsyncWriteExt;
-use tokio::sync::{mpsc, oneshot};
+use support::{OK, Receiver, SECRET, builder};
+use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 const TABLE: &str = "CREATE TABLE subscriptions (
@@ -64,18 +63,7 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 
 #[tokio::test]
 async fn events_of_a_disabled_row_wait_and_flow_when_it_is_enabled() {
-    let (sent, mut seen) = mpsc::unbounded_channel();
-    let receiver = Receiver::run(move |mut stream| {
-        let sent = sent.clone();
-        async move {
-            while let Some(request) = read_request(&mut stream).await {
-                let _ = sent.send(request);
-                let answer = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-                let _ = stream.write_all(answer.as_bytes()).await;
-            }
-        }
-    })
-    .await;
+    let (receiver, mut seen) = Receiver::recording(OK).await;
 
     // One connection: a lookup must not need one that the relay holds.
     let pool = SqlitePoolOptions::new().max_connections(1);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use outbox_http::outbox_core::{DeathReason, DeliveryErrorKind as Kind, Phase, Transport};
 use outbox_http::{Endpoint, HttpFailure, HttpFailureKind as Failure, MapDestinations};
-use support::{Receiver, builder, delivery, event, read_request, send};
+use support::{OK, Receiver, builder, delivery, event, read_request, send};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -152,9 +152,8 @@ async fn a_flood_of_interim_answers_ends_at_the_heads_deadline() {
 /// A second answer that nobody asked for is not taken for the next request's.
 #[tokio::test]
 async fn an_answer_too_many_is_nobodys() {
-    let ok = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
     let gone = "HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n";
-    let receiver = Receiver::answering(format!("{ok}{gone}")).await;
+    let receiver = Receiver::answering(format!("{OK}{gone}")).await;
     let webhooks = builder().build().unwrap();
     for _ in 0..5 {
         let result = send(&webhooks, &receiver.url()).await.0;
@@ -200,8 +199,7 @@ async fn a_dropped_delivery_leaves_nothing_behind() {
                     first.notify_one();
                     std::future::pending::<()>().await;
                 }
-                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-                let _ = stream.write_all(answer).await;
+                let _ = stream.write_all(OK.as_bytes()).await;
             }
         }
     })

@@ -13,7 +13,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::pki_types::PrivateKeyDer;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
-use support::{Receiver, builder, send};
+use support::{OK, Receiver, builder, send};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsAcceptor;
 
@@ -84,9 +84,7 @@ async fn receiver(leaf: &Leaf, clients: Option<&Ca>) -> Receiver {
             };
             let mut bytes = [0; 4096];
             while stream.read(&mut bytes).await.is_ok_and(|n| n > 0) {
-                let _ = stream
-                    .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
-                    .await;
+                let _ = stream.write_all(OK.as_bytes()).await;
             }
         }
     })
