@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outbox_core::{
     DeadLetterFilter, DeadLetters, DeathReason, Enqueue, Error, ErrorKind, Maintenance, NewEvent,
-    Page, Relay, TokioTimer,
+    OutboxStore, Page, Relay, TokioTimer,
 };
 use outbox_http::{StandardWebhooks, Webhooks, XSignature};
 use outbox_sqlx::{PgStore, SqliteStore};
@@ -38,21 +38,32 @@ mod an_unmigrated_database {
         assert!(error.to_string().contains("migrate"), "{error}");
     }
 
+    /// What the store is asked for fails, and says how to migrate.
+    async fn refuses<S, C>(store: &S, conn: &mut C)
+    where
+        S: OutboxStore + Enqueue<C> + Clone + 'static,
+    {
+        let refused = store.enqueue(conn, event()).await;
+        assert_says_how_to_migrate(&refused.expect_err("no tables"));
+        let relay = Relay::builder(store.clone(), webhooks(), TokioTimer).build();
+        let refused = relay.expect("valid").run_once().await;
+        assert_says_how_to_migrate(&refused.expect_err("no tables"));
+    }
+
+    async fn works<S: Enqueue<C> + Maintenance, C>(store: &S, conn: &mut C) {
+        store.enqueue(conn, event()).await.expect("stored");
+        let stats = store.stats(10).await.expect("counted");
+        assert_eq!(stats.pending.value, 1);
+    }
+
     #[tokio::test]
     async fn is_named_with_the_remedy_on_postgres() {
         let pool = pg_pool().await;
         let store = PgStore::new(pool.clone());
         let mut conn = pool.acquire().await.unwrap();
-        let refused = store.enqueue(&mut *conn, event()).await.unwrap_err();
-        assert_says_how_to_migrate(&refused);
-        let relay = Relay::builder(store.clone(), webhooks(), TokioTimer)
-            .build()
-            .unwrap();
-        assert_says_how_to_migrate(&relay.run_once().await.unwrap_err());
-
+        refuses(&store, &mut *conn).await;
         store.migrate().await.unwrap();
-        store.enqueue(&mut *conn, event()).await.unwrap();
-        assert_eq!(store.stats(10).await.unwrap().pending.value, 1);
+        works(&store, &mut *conn).await;
     }
 
     #[tokio::test]
@@ -61,16 +72,9 @@ mod an_unmigrated_database {
         let pool = sqlite_pool(&folder).await;
         let store = SqliteStore::new(pool.clone()).unwrap();
         let mut conn = pool.acquire().await.unwrap();
-        let refused = store.enqueue(&mut *conn, event()).await.unwrap_err();
-        assert_says_how_to_migrate(&refused);
-        let relay = Relay::builder(store.clone(), webhooks(), TokioTimer)
-            .build()
-            .unwrap();
-        assert_says_how_to_migrate(&relay.run_once().await.unwrap_err());
-
+        refuses(&store, &mut *conn).await;
         store.migrate().await.unwrap();
-        store.enqueue(&mut *conn, event()).await.unwrap();
-        assert_eq!(store.stats(10).await.unwrap().pending.value, 1);
+        works(&store, &mut *conn).await;
     }
 }
 

@@ -1,13 +1,18 @@
 //! Keys of one destination whose hashes are equal: what happens to them where stores go by the hash.
 //! The tests make them so.
 
+#[path = "harness/open.rs"]
+mod open;
+
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use open::Open;
 use outbox_core::{
     ClaimRequest, Claimed, DeadHeadPolicy, DeadLetterFilter, DeadLetters, DeathReason,
     Destinations, Enqueue, LeaseStatus, NewEvent, OutboxStore, Outcome, Settlement,
 };
+use outbox_sqlx::{MySqlStore, PgStore, sqlx};
 
 async fn claim(store: &impl OutboxStore) -> Vec<Claimed> {
     let rows = NonZeroU32::new(10).expect("rows");
@@ -72,13 +77,7 @@ async fn are_as_one_key<S: OutboxStore + DeadLetters>(store: &S, free: &[&str]) 
 
 #[tokio::test]
 async fn wait_for_each_other_on_postgresql() {
-    use outbox_sqlx::PgStore;
-    use outbox_sqlx::sqlx::{self, PgPool};
-
-    let url = tests::PgServer::shared().create_database();
-    let store = PgStore::new(PgPool::connect(&url).await.expect("connected"));
-    store.migrate().await.expect("migrated");
-    let mut conn = store.pool().acquire().await.expect("a connection");
+    let (store, mut conn, _) = PgStore::open().await;
     enqueue(&store, &mut *conn).await;
     drop(conn);
     let collide = "ALTER TABLE outbox_events ALTER COLUMN khash DROP EXPRESSION;
@@ -90,13 +89,7 @@ async fn wait_for_each_other_on_postgresql() {
 
 #[tokio::test]
 async fn wait_for_each_other_on_mysql() {
-    use outbox_sqlx::MySqlStore;
-    use outbox_sqlx::sqlx::{self, MySqlPool};
-
-    let url = tests::MySqlServer::shared().create_database();
-    let store = MySqlStore::new(MySqlPool::connect(&url).await.expect("connected"));
-    store.migrate().await.expect("migrated");
-    let mut conn = store.pool().acquire().await.expect("a connection");
+    let (store, mut conn, _) = MySqlStore::open().await;
     enqueue(&store, &mut *conn).await;
     drop(conn);
     let collide = "UPDATE outbox_events SET place = 1";

@@ -2,13 +2,16 @@
 //! or they are deleted at once. Dead letters and de-duplication keys stay either way.
 #![expect(clippy::unwrap_used, reason = "a failure of the set-up fails the test")]
 
+#[path = "harness/at.rs"]
+mod at;
+
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use at::At;
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig};
 use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
-use diesel_async::{AsyncMysqlConnection, AsyncPgConnection};
 use outbox_core::{
     ClaimRequest, DeadLetterFilter, DeadLetters, DeathReason, Enqueue, Maintenance, NewEvent,
     OutboxStore, Outcome, Prune, Replay, Retention, Settlement,
@@ -96,27 +99,16 @@ async fn publishes<DB, S>(
     store.prune(&prune).await.unwrap();
 }
 
-/// A pool with one connection. (What a connection must be able to, for pools, takes a page to say.)
-macro_rules! deadpool {
-    ($connection:ty, $url:expr, $config:expr) => {{
-        let manager = AsyncDieselConnectionManager::<$connection>::new_with_config($url, $config);
-        Pool::builder(manager).max_size(1).build().unwrap()
-    }};
-}
-
 const BOTH: [Retention; 2] = [Retention::Keep, Retention::DeleteAtOnce];
 
 #[tokio::test]
 async fn is_kept_to_on_postgres() {
     for retention in BOTH {
         let url = PgServer::shared().create_database();
-        let pool = sqlx::PgPool::connect(&url).await.unwrap();
-        let store = outbox_sqlx::PgStore::new(pool.clone()).retention(retention);
-        store.migrate().await.unwrap();
-        let mut conn = pool.acquire().await.unwrap();
+        let store = outbox_sqlx::PgStore::at(&url, 2, retention).await;
+        let mut conn = store.pool().acquire().await.unwrap();
         publishes::<sqlx::Postgres, _>(&store, &store, &mut conn, retention).await;
-        let pool = deadpool!(AsyncPgConnection, &url, ManagerConfig::default());
-        let diesel = outbox_diesel::PgStore::new(pool).retention(retention);
+        let diesel = outbox_diesel::PgStore::at(&url, 1, retention).await;
         publishes::<sqlx::Postgres, _>(&diesel, &store, &mut conn, retention).await;
     }
 }
@@ -125,13 +117,10 @@ async fn is_kept_to_on_postgres() {
 async fn is_kept_to_on_mysql() {
     for retention in BOTH {
         let url = MySqlServer::shared().create_database();
-        let pool = sqlx::MySqlPool::connect(&url).await.unwrap();
-        let store = outbox_sqlx::MySqlStore::new(pool.clone()).retention(retention);
-        store.migrate().await.unwrap();
-        let mut conn = pool.acquire().await.unwrap();
+        let store = outbox_sqlx::MySqlStore::at(&url, 2, retention).await;
+        let mut conn = store.pool().acquire().await.unwrap();
         publishes::<sqlx::MySql, _>(&store, &store, &mut conn, retention).await;
-        let pool = deadpool!(AsyncMysqlConnection, &url, ManagerConfig::default());
-        let diesel = outbox_diesel::MySqlStore::new(pool).retention(retention);
+        let diesel = outbox_diesel::MySqlStore::at(&url, 1, retention).await;
         publishes::<sqlx::MySql, _>(&diesel, &store, &mut conn, retention).await;
     }
 }
@@ -150,11 +139,9 @@ async fn is_kept_to_on_sqlite() {
         config.custom_setup =
             Box::new(|path| Box::pin(outbox_diesel::SqliteStore::open(path.to_owned())));
         let path = path.display().to_string();
-        let pool = deadpool!(
-            SyncConnectionWrapper<diesel::SqliteConnection>,
-            path,
-            config
-        );
+        let manager =
+            AsyncDieselConnectionManager::<SyncConnectionWrapper<_>>::new_with_config(path, config);
+        let pool = Pool::builder(manager).max_size(1).build().unwrap();
         let diesel = outbox_diesel::SqliteStore::new(pool).unwrap();
         let diesel = diesel.retention(retention);
         publishes::<sqlx::Sqlite, _>(&diesel, &store, &mut conn, retention).await;

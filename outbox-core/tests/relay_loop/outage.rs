@@ -10,7 +10,8 @@ use outbox_core::{
 };
 
 use super::support::{
-    Faulty, Seen, Via, event, ms, no, ok, pass, payloads, put, relay, secs, stats, store, until,
+    Faulty, Seen, Via, event, highest_attempt, ms, no, ok, pass, payloads, put, relay, secs, stats,
+    store, until,
 };
 
 #[tokio::test(start_paused = true)]
@@ -51,15 +52,7 @@ async fn a_claim_whose_answer_is_lost_is_given_back_when_the_store_is() {
     let store = store();
     put(&store, (0..5).map(event)).await;
     let faulty = Faulty::new(store.clone());
-    let attempts = Arc::new(AtomicUsize::new(0));
-    let most = Arc::clone(&attempts);
-    let transport = Via(move |delivery: Delivery| {
-        most.fetch_max(
-            usize::try_from(delivery.attempt()).unwrap(),
-            Ordering::SeqCst,
-        );
-        async { ok() }
-    });
+    let (attempts, transport) = highest_attempt();
     faulty.fail_after(&["claim"]);
     let relay = relay(faulty.clone(), transport).build().unwrap();
     let start = tokio::time::Instant::now();

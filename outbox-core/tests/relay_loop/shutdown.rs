@@ -7,7 +7,8 @@ use futures::FutureExt;
 use outbox_core::{Delivery, TokioSpawn};
 
 use super::support::{
-    Faulty, Seen, Via, event, ms, ok, pass, payloads, put, relay, secs, stats, store, until,
+    Faulty, Seen, Via, event, highest_attempt, ms, ok, pass, payloads, put, relay, secs, stats,
+    store, until,
 };
 
 #[tokio::test(start_paused = true)]
@@ -30,15 +31,7 @@ async fn started_deliveries_finish_and_the_rest_goes_back_uncharged() {
     assert!(start.elapsed() < ms(5_200) && report.took == start.elapsed());
     let stats = stats(&store).await;
     assert_eq!((stats.due.value, stats.claimed.value), (10, 0));
-    let attempts = Arc::new(AtomicUsize::new(0));
-    let most = Arc::clone(&attempts);
-    let transport = Via(move |delivery: Delivery| {
-        most.fetch_max(
-            usize::try_from(delivery.attempt()).unwrap(),
-            Ordering::SeqCst,
-        );
-        async { ok() }
-    });
+    let (attempts, transport) = highest_attempt();
     super::support::relay(store, transport)
         .build()
         .unwrap()

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::future::Future;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -82,6 +82,17 @@ pub(crate) fn ok() -> Delivered {
 
 pub(crate) fn no(error: DeliveryError) -> Delivered {
     Err(error)
+}
+
+/// Delivers all, and keeps the highest attempt that it saw.
+pub(crate) fn highest_attempt() -> (Arc<AtomicU32>, impl Transport + 'static) {
+    let highest = Arc::new(AtomicU32::new(0));
+    let seen = Arc::clone(&highest);
+    let transport = Via(move |delivery: Delivery| {
+        seen.fetch_max(delivery.attempt(), Ordering::SeqCst);
+        async { ok() }
+    });
+    (highest, transport)
 }
 
 /// Waits until the condition holds; fails after ten (virtual) minutes.
