@@ -58,7 +58,8 @@ pub struct Stats {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Prune {
-    /// Published rows this long after they were published. Default: 30 days.
+    /// Published rows this long after they were published, and records of discarded letters this long after
+    /// that. Default: 30 days.
     pub published_after: Option<Duration>,
     /// Dead letters this long after they died. Default: never.
     pub dead_after: Option<Duration>,
@@ -85,7 +86,7 @@ impl Default for Prune {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pruned {
-    /// Published rows.
+    /// Published rows. (Records of discarded letters are not counted.)
     pub published: u64,
     /// Dead letters.
     pub dead: u64,

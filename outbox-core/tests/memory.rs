@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{
-    ClaimRequest, Enqueue, Error, ErrorKind, LeaseStatus, ManualClock, MemoryStore, MemoryTx,
-    NewEvent, OutboxStore, Outcome, Retention, Settlement,
+    ClaimRequest, DeadLetterFilter, DeadLetters, DeathReason, Enqueue, Error, ErrorKind,
+    LeaseStatus, Maintenance, ManualClock, MemoryStore, MemoryTx, NewEvent, OutboxStore, Outcome,
+    Prune, Pruned, Retention, Settlement,
 };
 
 fn request(rows: u32) -> ClaimRequest {
@@ -87,6 +88,36 @@ fn published_events_are_kept_unless_told_otherwise() {
                 .collect();
             assert_eq!(store.settle(&batch).await?, [LeaseStatus::Ours; 3]);
             assert_eq!(store.published().len(), kept);
+        }
+        Ok::<(), Error>(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn records_of_discarded_letters_are_pruned_by_age_and_batches() {
+    futures::executor::block_on(async {
+        let (clock, hour) = (ManualClock::new(), Duration::from_secs(3_600));
+        let store = MemoryStore::with_clock(clock.clone());
+        for _ in 0..4 {
+            let mut tx = store.begin();
+            store.enqueue(&mut tx, event(None)).await?;
+            tx.commit();
+            let lease = store.claim(&request(1)).await?.events[0].lease;
+            let (reason, error) = (DeathReason::Gone, "410".to_owned());
+            let dead = Settlement::new(lease, Outcome::Dead { reason, error });
+            assert_eq!(store.settle(&[dead]).await?, [LeaseStatus::Ours]);
+            clock.advance(hour);
+            let all = DeadLetterFilter::all();
+            assert_eq!(store.discard(&all, 10, "seen").await?, 1);
+        }
+        let mut prune = Prune::default();
+        (prune.published_after, prune.rows) = (Some(hour), 2);
+        for left in [&[3, 4][..], &[4], &[4]] {
+            assert_eq!(store.prune(&prune).await?, Pruned::default());
+            let kept = store.discarded();
+            let kept: Vec<i64> = kept.iter().map(|(event, _)| event.seq).collect();
+            assert_eq!(kept, left);
         }
         Ok::<(), Error>(())
     })

@@ -54,6 +54,7 @@ macro_rules! __receiving_cases {
                 that_do_not_exist_are_unknown
                 are_pruned_when_over_and_never_in_flight
                 are_as_the_repeat_says_where_a_call_was_cut_short
+                cut_short_prunes_take_what_is_over_alone
             }
             inbox {
                 commits_and_rolls_back_with_the_transaction
@@ -257,6 +258,8 @@ macro_rules! __conformance_cases {
                 releases_refund_an_attempt_once
                 holds_are_as_the_repeat_says
                 policies_are_as_the_repeat_says
+                stats_are_those_of_the_call_that_asks
+                lists_are_those_of_the_call_that_asks
             }
             histories {
                 of_many_workers_match_the_model
@@ -268,6 +271,7 @@ macro_rules! __conformance_cases {
                 prunes_what_was_published_long_ago
                 prunes_by_batches
                 prunes_published_events_and_dedup_keys_by_batches
+                prunes_count_no_discarded_letters
                 prunes_no_open_event
                 prunes_dead_letters_only_when_asked
                 prunes_a_dead_letter_and_frees_its_key

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use super::Harness;
 use super::kit::{
-    HOUR, LEASE, MINUTE, at_every_poll, bury, cut_short, dead, drain, end, event, leases, letters,
-    name, names, nothing_is_due, nothing_is_due_for, patient, publish, put, request, retry,
-    sorted_names, stats, take, take_as, take_one, until,
+    HOUR, LEASE, MINUTE, at_every_poll, bury, cut_short, dead, drain, end, event, events, leases,
+    letters, name, names, nothing_is_due, nothing_is_due_for, patient, publish, put, request,
+    retry, sorted_names, stats, take, take_as, take_one, until,
 };
 use crate::{
-    ClaimRequest, Claimed, DeadHeadPolicy, DeadLetterFilter, DeadLetters, DestinationFilter,
-    Destinations, EventId, Hold, LeaseStatus, Maintenance, NewEvent, OutboxStore, Prune, Replay,
+    BlockedKeyPage, ClaimRequest, Claimed, DeadHeadPolicy, DeadLetter, DeadLetterFilter,
+    DeadLetters, DestinationFilter, DestinationPage, Destinations, EventId, Hold, LeaseStatus,
+    Maintenance, NewEvent, OutboxStore, Page, Prune, Replay,
 };
 
 async fn set_policy<H: Harness>(h: &H, destination: &str, policy: DeadHeadPolicy) {
@@ -273,4 +274,78 @@ pub async fn policies_are_as_the_repeat_says<H: Harness>(h: &Arc<H>) {
         ended
     })
     .await;
+}
+
+/// Each call asks for something else than the dropped one before it, whose answer may still be on its way
+/// on the connection.
+pub async fn stats_are_those_of_the_call_that_asks<H: Harness>(h: &Arc<H>) {
+    dead_and_blocked(&**h).await;
+    put(&**h, events("open", 4)).await;
+    at_every_poll(h, async |store, polls| {
+        let ended = cut_short(polls, store.stats(2)).await.is_some();
+        let stats = patient(|| store.stats(100)).await;
+        let counts = [stats.pending, stats.due, stats.dead, stats.blocked_keys];
+        assert!(counts.iter().all(|count| !count.capped), "{stats:?}");
+        assert_eq!(counts.map(|count| count.value), [5, 4, 3, 1]);
+        ended
+    })
+    .await;
+    all_can_be_ended(&**h, &["d", "open0", "open1", "open2", "open3"]).await;
+}
+
+/// As with stats. The dropped call asks for the first ones, the next for others or for more.
+pub async fn lists_are_those_of_the_call_that_asks<H: Harness>(h: &Arc<H>) {
+    let to = dead_and_blocked(&**h).await;
+    bury(&**h, [event("e").key("l").to(&*to)]).await;
+    let reason = "410".to_owned();
+    let disabled = Hold::Disabled { reason };
+    patient(|| h.store().hold("held", disabled.clone())).await;
+    let seqs = |letters: &[DeadLetter]| letters.iter().map(|one| one.event.seq).collect();
+    let dead: Vec<i64> = seqs(&letters(&**h).await);
+
+    let all = DeadLetterFilter::all();
+    let two = Page {
+        rows: 2,
+        ..Page::default()
+    };
+    let next = Page::after(dead[1], 2);
+    let (keys, destinations) = (BlockedKeyPage::default(), DestinationPage::default());
+    let (mut one_key, mut one_destination) = (keys.clone(), destinations.clone());
+    (one_key.rows, one_destination.rows) = (1, 1);
+    at_every_poll(h, async |store, polls| {
+        let mut ended = cut_short(polls, store.list(&all, &two)).await.is_some();
+        let listed: Vec<i64> = seqs(&patient(|| store.list(&all, &next)).await);
+        assert_eq!(listed, dead[2..]);
+
+        ended &= cut_short(polls, store.get(dead[0])).await.is_some();
+        let letter = patient(|| store.get(dead[3])).await;
+        assert_eq!(letter.map(|one| one.event.seq), Some(dead[3]));
+
+        ended &= cut_short(polls, store.blocked_keys(&one_key))
+            .await
+            .is_some();
+        let blocked = patient(|| store.blocked_keys(&keys)).await;
+        let blocked: Vec<&str> = blocked.iter().map(|one| one.key.as_str()).collect();
+        assert_eq!(blocked, ["k", "l"]);
+
+        ended &= cut_short(polls, store.destinations(&one_destination))
+            .await
+            .is_some();
+        let known = patient(|| store.destinations(&destinations)).await;
+        let known: Vec<&str> = known.iter().map(|one| one.destination.as_str()).collect();
+        assert_eq!(known, [to.as_str(), "held"]);
+        ended
+    })
+    .await;
+    all_can_be_ended(&**h, &["d"]).await;
+}
+
+/// Nothing holds a letter or an open event back.
+async fn all_can_be_ended<H: Harness>(h: &H, open: &[&str]) {
+    let all = DeadLetterFilter::all();
+    patient(|| h.store().discard(&all, 100, "seen")).await;
+    let mut ended = drain(h, 10).await;
+    ended.sort_unstable();
+    assert_eq!(ended, open);
+    nothing_is_left(h).await;
 }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ReceivingHarness;
-use super::kit::{HOUR, MINUTE, Must, assert_left, at_every_poll, cut_short, in_parallel, patient};
+use super::kit::{
+    HOUR, MINUTE, Must, assert_left, at_every_poll, cut_short, in_parallel, patient, until,
+};
 use crate::{
-    BeginKey, Begun, CompleteKey, EventId, Fingerprint, IdempotencyKey, IdempotencyKeys,
+    Accepted, BeginKey, Begun, CompleteKey, EventId, Fingerprint, IdempotencyKey, IdempotencyKeys,
     InboxMessage, LeaseStatus, LeaseToken,
 };
 
@@ -268,6 +270,55 @@ pub async fn are_as_the_repeat_says_where_a_call_was_cut_short<H: ReceivingHarne
         let mut other = request(2);
         other.key = run.key.clone();
         assert_eq!(begin(&**h, &other).await, Begun::Started);
+        ended
+    })
+    .await;
+}
+
+fn message() -> InboxMessage {
+    InboxMessage::from_source("tests", EventId::new().to_string()).must("InboxMessage::from_source")
+}
+
+/// Accepts in a transaction of its own, made again where it met another one.
+async fn accept<H: ReceivingHarness>(h: &H, message: &InboxMessage) -> Accepted {
+    patient(|| async {
+        let mut tx = h.begin().await;
+        let accepted = h.accept(&mut tx, message).await;
+        match accepted {
+            Ok(_) => h.commit(tx).await,
+            Err(_) => h.rollback(tx).await,
+        }
+        accepted
+    })
+    .await
+}
+
+pub async fn cut_short_prunes_take_what_is_over_alone<H: ReceivingHarness>(h: &Arc<H>) {
+    at_every_poll(h, async |store, polls| {
+        let [over, mut running, young] = [(); 3].map(|()| unique());
+        let [old_message, young_message] = [(); 2].map(|()| message());
+        running.lease = 30 * DAY;
+        for run in [&over, &running] {
+            assert_eq!(begin(&**h, run).await, Begun::Started);
+        }
+        assert_eq!(complete(&**h, &over, "old").await, LeaseStatus::Ours);
+        assert_eq!(accept(&**h, &old_message).await, Accepted::First);
+        h.advance(7 * DAY + MINUTE).await;
+        assert_eq!(begin(&**h, &young).await, Begun::Started);
+        assert_eq!(complete(&**h, &young, "young").await, LeaseStatus::Ours);
+        assert_eq!(accept(&**h, &young_message).await, Accepted::First);
+
+        let ended = cut_short(polls, store.prune_keys(100)).await.is_some();
+        until(async || patient(|| h.store().prune_keys(100)).await == 0).await;
+        is_busy(&**h, &running, 23 * DAY - MINUTE).await;
+        assert_eq!(begin(&**h, &young).await, done("young"));
+        assert_eq!(accept(&**h, &young_message).await, Accepted::Duplicate);
+        // These are free, also where the dropped call was about to delete them.
+        let mut another = request(2);
+        another.key = over.key;
+        let begun = patient(|| h.store().begin_key(&another)).await;
+        assert_eq!(begun, Begun::Started);
+        assert_eq!(accept(&**h, &old_message).await, Accepted::First);
         ended
     })
     .await;

@@ -9,8 +9,8 @@ use super::kit::{
     nothing_is_due, publish, put, request, retry, stats, take, take_one,
 };
 use crate::{
-    Count, DeadHeadPolicy, Destinations, Hold, LeaseStatus, Maintenance, OutboxStore, Outcome,
-    Prune, Pruned, Settlement,
+    Count, DeadHeadPolicy, DeadLetterFilter, DeadLetters, Destinations, Hold, LeaseStatus,
+    Maintenance, OutboxStore, Outcome, Prune, Pruned, Settlement,
 };
 
 async fn prune<H: Harness>(h: &H, prune: &Prune) -> Pruned {
@@ -139,6 +139,31 @@ pub async fn prunes_published_events_and_dedup_keys_by_batches<H: Harness>(h: &A
     let kept = h.capabilities().keeps_published;
     let expected = [2, 2, 1, 0].map(|count| (if kept { count } else { 0 }, count));
     assert_eq!(counts, expected);
+}
+
+/// Records of discarded letters go with published events; they are no events, and take no event's place
+/// in a batch.
+pub async fn prunes_count_no_discarded_letters<H: Harness>(h: &Arc<H>) {
+    bury(&**h, events("dead", 5)).await;
+    let all = DeadLetterFilter::all();
+    let discarded = h.store().discard(&all, 10, "seen").await;
+    assert_eq!(discarded.must("discard"), 5);
+    put(&**h, events("", 3)).await;
+    drain(&**h, 10).await;
+    h.advance(HOUR).await;
+    let some = only(|prune| {
+        prune.published_after = Some(MINUTE);
+        prune.rows = 2;
+    });
+    let mut counts = Vec::new();
+    for _ in 0..4 {
+        counts.push(prune(&**h, &some).await.published);
+    }
+    let kept = h.capabilities().keeps_published;
+    assert_eq!(
+        counts,
+        [2, 1, 0, 0].map(|count| if kept { count } else { 0 })
+    );
 }
 
 pub async fn prunes_no_open_event<H: Harness>(h: &Arc<H>) {

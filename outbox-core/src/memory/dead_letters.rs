@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::state::{DeadRow, Finished, State};
+use super::state::{DeadRow, Discarded, State};
 use crate::clock::{duration_micros, from_micros};
 use crate::{DeadLetter, DeadLetterFilter, Page, Replay, error_text};
 
@@ -49,10 +49,10 @@ impl State {
         let mut discarded = 0;
         for seq in self.matching(filter, rows, |_| true) {
             if let Some(dead) = self.exhume(seq) {
-                self.history.push_back(Finished {
+                self.discards.push_back(Discarded {
                     event: dead.event,
                     at: self.now,
-                    discarded: Some(error_text(reason)),
+                    reason: error_text(reason),
                 });
                 discarded += 1;
             }

@@ -1,5 +1,6 @@
 //! Statistics and pruning.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::state::{Micros, Place, Shape, State};
@@ -65,15 +66,9 @@ impl State {
         let before = |age: Duration| now.saturating_sub(duration_micros(age));
         let mut pruned = Pruned::default();
         if let Some(before) = prune.published_after.map(before) {
-            while pruned.published < u64::from(prune.rows)
-                && self
-                    .history
-                    .front()
-                    .is_some_and(|finished| finished.at <= before)
-            {
-                self.history.pop_front();
-                pruned.published += 1;
-            }
+            let published = forget(&mut self.history, most, |one| one.at <= before);
+            pruned.published = u64::try_from(published).unwrap_or(u64::MAX);
+            forget(&mut self.discards, most, |one| one.at <= before);
         }
         if let Some(before) = prune.dead_after.map(before) {
             let old = self.dead.iter().filter(|(_, dead)| dead.dead_at <= before);
@@ -104,4 +99,12 @@ impl State {
         }
         pruned
     }
+}
+
+/// Drops the first ones that are old, up to so many, and returns how many.
+fn forget<T>(list: &mut VecDeque<T>, most: usize, is_old: impl Fn(&T) -> bool) -> usize {
+    let old = list.iter().take(most).take_while(|one| is_old(one));
+    let old = old.count();
+    list.drain(..old);
+    old
 }

@@ -114,10 +114,7 @@ impl MemoryStore {
     #[must_use]
     pub fn published(&self) -> Vec<Arc<Event>> {
         let state = self.shared.lock();
-        let published = state
-            .history
-            .iter()
-            .filter(|event| event.discarded.is_none());
+        let published = state.history.iter();
         published.map(|event| Arc::clone(&event.event)).collect()
     }
 
@@ -125,9 +122,9 @@ impl MemoryStore {
     #[must_use]
     pub fn discarded(&self) -> Vec<(Arc<Event>, String)> {
         let state = self.shared.lock();
-        let discarded = state.history.iter();
+        let discarded = state.discards.iter();
         discarded
-            .filter_map(|event| Some((Arc::clone(&event.event), event.discarded.clone()?)))
+            .map(|event| (Arc::clone(&event.event), event.reason.clone()))
             .collect()
     }
 

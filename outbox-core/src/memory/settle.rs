@@ -31,7 +31,6 @@ impl State {
                     self.history.push_back(Finished {
                         event: row.event,
                         at: self.now,
-                        discarded: None,
                     });
                 }
             }

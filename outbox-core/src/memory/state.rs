@@ -97,12 +97,19 @@ pub(super) struct DeadRow {
     pub(super) dead_at: Micros,
 }
 
+/// A published event.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) event: Arc<Event>,
     pub(super) at: Micros,
-    /// Why an operator discarded it; `None`: published.
-    pub(super) discarded: Option<String>,
+}
+
+/// A dead letter that an operator discarded.
+#[derive(Debug)]
+pub(super) struct Discarded {
+    pub(super) event: Arc<Event>,
+    pub(super) at: Micros,
+    pub(super) reason: String,
 }
 
 #[derive(Debug)]
@@ -142,6 +149,7 @@ pub(super) struct State {
     pub(super) dead: BTreeMap<i64, DeadRow>,
     pub(super) blocks: BTreeMap<(String, String), Block>,
     pub(super) history: VecDeque<Finished>,
+    pub(super) discards: VecDeque<Discarded>,
     pub(super) dedup: HashMap<String, DedupEntry>,
     pub(super) dedup_ages: BTreeSet<(Micros, String)>,
 }
