@@ -2,7 +2,11 @@
 //! connections without a transaction.
 #![expect(clippy::unwrap_used, reason = "a failure of the set-up fails the test")]
 
-#[path = "harness/open.rs"]
+mod a_database_that_can_only_be_read;
+mod isolation;
+#[path = "../harness/on.rs"]
+mod on;
+#[path = "../harness/open.rs"]
 mod open;
 
 use std::num::NonZeroU32;
@@ -11,13 +15,10 @@ use std::time::Duration;
 use open::Open;
 use outbox_core::sql::{Migration, TableNames, mysql, pg};
 use outbox_core::{
-    BlockedKeyPage, ClaimRequest, DeadLetterFilter, DeadLetters, Destinations, Enqueue, ErrorKind,
-    Maintenance, NewEvent, OutboxStore, Outcome, Page, Settlement,
+    ClaimRequest, DeadLetterFilter, DeadLetters, Enqueue, ErrorKind, Maintenance, NewEvent,
+    OutboxStore, Outcome, Settlement,
 };
-use outbox_sqlx::sqlx::{
-    self, AssertSqlSafe, Connection, Database, Executor, MySqlConnection, MySqlPool, PgConnection,
-    PgPool,
-};
+use outbox_sqlx::sqlx::{self, AssertSqlSafe, Connection, Database, Executor, MySqlPool, PgPool};
 use outbox_sqlx::{MySqlStore, PgStore, SqliteStore};
 use tests::{MySqlServer, PgServer};
 
@@ -56,93 +57,6 @@ where
     for statement in statements {
         let statement = AssertSqlSafe((*statement).to_owned());
         conn.execute(sqlx::raw_sql(statement)).await.unwrap();
-    }
-}
-
-mod isolation {
-    use super::*;
-
-    async fn store(level: &str) -> PgStore {
-        let store = unmigrated(level).await;
-        store.migrate().await.unwrap();
-        store
-    }
-
-    async fn unmigrated(level: &str) -> PgStore {
-        let url = PgServer::shared().create_database();
-        let (_, database) = url.rsplit_once('/').unwrap();
-        let set =
-            format!("ALTER DATABASE {database} SET default_transaction_isolation = '{level}'");
-        run::<sqlx::Postgres>(&url, &[&set]).await;
-        PgStore::new(PgPool::connect(&url).await.unwrap())
-    }
-
-    async fn put(store: &PgStore) {
-        let mut tx = store.pool().begin().await.unwrap();
-        let keyed = |n: u32| event().key(n % 3).dedup_key(n.to_string());
-        let list = (0..30).map(keyed).chain([event()]);
-        let stored = store.enqueue_all(&mut tx, list.collect()).await;
-        stored.unwrap();
-        tx.commit().await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn of_the_database_is_that_of_producers_alone_where_calls_are_transactions() {
-        for level in ["repeatable read", "serializable"] {
-            let store = store(level).await.in_transactions(true);
-            put(&store).await;
-            assert_eq!(drain(&store).await, 31);
-        }
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn of_the_database_keeps_no_processes_from_migrating_at_once() {
-        for level in ["repeatable read", "serializable"] {
-            let store = unmigrated(level).await;
-            let all = (0..6).map(|_| {
-                let store = store.clone();
-                tokio::spawn(async move {
-                    store.migrate().await?;
-                    store.enable_notify_trigger().await
-                })
-            });
-            for done in futures::future::join_all(all).await {
-                done.unwrap().unwrap();
-            }
-            store.check_schema().await.unwrap();
-        }
-    }
-
-    #[tokio::test]
-    async fn of_the_database_that_claims_of_keys_cannot_bear_is_named() {
-        let store = store("repeatable read").await;
-        put(&store).await;
-        // A claim that has taken others by then keeps them.
-        let mut taken = 0;
-        let refused = loop {
-            match store.claim(&request()).await {
-                Ok(claim) => taken += claim.events.len(),
-                Err(error) => break error.to_string(),
-            }
-            assert_eq!(taken, 1, "only the event without a key");
-        };
-        assert!(refused.contains("ALTER ROLE"), "{refused}");
-
-        // What the documentation says to do.
-        let set = "ALTER ROLE relay SET default_transaction_isolation = 'read committed'";
-        let database: String = sqlx::query_scalar("SELECT current_database()::text")
-            .fetch_one(store.pool())
-            .await
-            .unwrap();
-        let url = PgServer::shared().url(&database);
-        run::<sqlx::Postgres>(&url, &["CREATE ROLE relay LOGIN SUPERUSER", set]).await;
-        // A setting of the role goes before that of the database.
-        let url = url.replace("postgres@", "relay@");
-        let store = PgStore::new(PgPool::connect(&url).await.unwrap());
-        let mut published = 0;
-        while published < 30 {
-            published += publish(&store).await;
-        }
     }
 }
 
@@ -308,82 +222,6 @@ mod savepoints {
     async fn roll_back_what_came_after_them_on_sqlite() {
         let (store, _, _folder) = SqliteStore::open().await;
         roll_back_alone(&store, store.pool()).await;
-    }
-}
-
-mod a_database_that_can_only_be_read {
-    use super::*;
-
-    /// Lists and counts are answered; what writes is unavailable, so that a relay tries again.
-    async fn is_read<DB: Database, S>(store: &S, conn: &mut DB::Connection)
-    where
-        S: Enqueue<DB::Connection> + OutboxStore + DeadLetters + Destinations + Maintenance,
-    {
-        assert_eq!(store.stats(10).await.unwrap().pending.value, 1);
-        let page = Page::default();
-        let letters = store.list(&DeadLetterFilter::all(), &page).await.unwrap();
-        assert_eq!(letters, []);
-        assert_eq!(store.get(1).await.unwrap(), None);
-        let keys = store
-            .blocked_keys(&BlockedKeyPage::default())
-            .await
-            .unwrap();
-        assert_eq!(keys, []);
-
-        let claim = store.claim(&request()).await.map(drop);
-        let stored = store.enqueue(conn, event()).await.map(drop);
-        let keyed = store.enqueue(conn, event().dedup_key("k")).await.map(drop);
-        for refused in [claim, stored, keyed] {
-            let error = refused.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
-        }
-    }
-
-    #[tokio::test]
-    async fn serves_lists_and_counts_on_postgres() {
-        let (store, mut conn, url) = PgStore::open().await;
-        let (_, database) = url.rsplit_once('/').unwrap();
-        store.enqueue(&mut *conn, event()).await.unwrap();
-        let set = format!("ALTER DATABASE {database} SET default_transaction_read_only = on");
-        run::<sqlx::Postgres>(&url, &[&set]).await;
-        let store = PgStore::new(PgPool::connect(&url).await.unwrap());
-        let mut conn = PgConnection::connect(&url).await.unwrap();
-        is_read::<sqlx::Postgres, _>(&store, &mut conn).await;
-    }
-
-    #[tokio::test]
-    async fn serves_lists_and_counts_on_mysql() {
-        let server = MySqlServer::start();
-        let url = server.create_database();
-        let store = MySqlStore::new(MySqlPool::connect(&url).await.unwrap());
-        store.migrate().await.unwrap();
-        let mut conn = store.pool().acquire().await.unwrap();
-        store.enqueue(&mut *conn, event()).await.unwrap();
-        server.sql(
-            "mysql",
-            "CREATE USER reader@'%' IDENTIFIED BY ''; \
-             GRANT SELECT, INSERT, UPDATE, DELETE ON *.* TO reader@'%'; SET GLOBAL read_only = ON",
-        );
-        let (_, address) = url.split_once('@').unwrap();
-        let url = format!("mysql://reader@{address}");
-        let store = MySqlStore::new(MySqlPool::connect(&url).await.unwrap());
-        let mut conn = MySqlConnection::connect(&url).await.unwrap();
-        is_read::<sqlx::MySql, _>(&store, &mut conn).await;
-    }
-
-    #[tokio::test]
-    async fn serves_lists_and_counts_on_sqlite() {
-        let (store, mut conn, folder) = SqliteStore::open().await;
-        let path = folder.path().join("db");
-        store.enqueue(&mut *conn, event()).await.unwrap();
-        drop(conn);
-        let options = sqlx::sqlite::SqliteConnectOptions::new()
-            .filename(&path)
-            .read_only(true);
-        let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
-        let store = SqliteStore::new(pool).unwrap();
-        let mut conn = store.pool().acquire().await.unwrap();
-        is_read::<sqlx::Sqlite, _>(&store, &mut conn).await;
     }
 }
 
