@@ -1,17 +1,25 @@
-//! Migrations: by hand, from an older schema, by many at once, in a schema with an odd name.
+//! Migrations: by hand, from an older schema, by many at once, in a schema with an odd name, and cut
+//! short.
 
+#[path = "harness/on.rs"]
+mod on;
+
+use std::future::poll_fn;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
+use on::On;
 use outbox_core::sql::{Migration, TableNames, mysql, pg, sqlite};
 use outbox_core::{
-    BeginKey, Begun, ClaimRequest, Enqueue, ErrorKind, Fingerprint, IdempotencyKey,
+    BeginKey, Begun, ClaimRequest, Enqueue, Error, ErrorKind, Fingerprint, IdempotencyKey,
     IdempotencyKeys, LockRequest, LockStatus, Locks, NewEvent, OutboxStore, Outcome, Settlement,
 };
 use outbox_sqlx::sqlx::postgres::PgPoolOptions;
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, MySqlPool, PgPool, SqlitePool};
 use outbox_sqlx::{MySqlStore, PgStore, SqliteStore};
+use tempfile::TempDir;
 use tests::{MySqlServer, PgServer};
 
 type Outcomes = Result<(), Box<dyn std::error::Error>>;
@@ -182,4 +190,122 @@ async fn mysql_goes_on_from_an_older_schema() -> Outcomes {
     store.migrate().await?;
     store.check_schema().await?;
     works(&store).await
+}
+
+/// A call that is dropped at each of its await points in turn. What it did is unknown, and it may still
+/// be at work.
+mod cut_short {
+    use super::*;
+
+    /// Shorter than MySQL's stores wait for each other, and far longer than a migration takes.
+    const DEADLINE: Duration = Duration::from_secs(30);
+
+    trait Subject: On + OutboxStore + IdempotencyKeys + Locks {
+        async fn make(&self) -> Result<(), Error>;
+        async fn check(&self) -> Result<(), Error>;
+    }
+
+    macro_rules! subjects {
+        ($($store:ty)*) => {$(
+            impl Subject for $store {
+                async fn make(&self) -> Result<(), Error> {
+                    self.migrate().await
+                }
+
+                async fn check(&self) -> Result<(), Error> {
+                    self.check_schema().await
+                }
+            }
+        )*};
+    }
+    subjects! {
+        PgStore MySqlStore SqliteStore
+        outbox_diesel::PgStore outbox_diesel::MySqlStore outbox_diesel::SqliteStore
+    }
+
+    /// A producer on an empty database.
+    trait Producer: On {
+        /// Where the database is. The folder is for those that are files.
+        fn database(folder: &TempDir) -> String;
+        async fn put(&self) -> Outcomes;
+    }
+
+    macro_rules! producers {
+        ($($store:ty, $database:expr;)*) => {$(
+            impl Producer for $store {
+                fn database(folder: &TempDir) -> String {
+                    ($database)(folder)
+                }
+
+                async fn put(&self) -> Outcomes {
+                    let mut conn = self.pool().acquire().await?;
+                    self.enqueue(&mut conn, event().key("k")).await?;
+                    Ok(())
+                }
+            }
+        )*};
+    }
+    producers! {
+        PgStore, |_| PgServer::shared().create_database();
+        MySqlStore, |_| MySqlServer::shared().create_database();
+        SqliteStore, |folder: &TempDir| folder.path().join("db").display().to_string();
+    }
+
+    /// Polls a migration so many times, and drops it; whether it came to its end.
+    async fn cut(store: &impl Subject, polls: usize) -> Result<bool, Error> {
+        let mut call = Box::pin(store.make());
+        let mut left = polls;
+        poll_fn(|cx| {
+            while left > 0 {
+                left -= 1;
+                if let Poll::Ready(done) = call.as_mut().poll(cx) {
+                    return Poll::Ready(done.map(|()| true));
+                }
+                if left > 0 {
+                    return Poll::Pending;
+                }
+            }
+            Poll::Ready(Ok(false))
+        })
+        .await
+    }
+
+    async fn leaves_it_to_the_next_one<S: Subject, P: Producer>() -> Outcomes {
+        for polls in 0..200 {
+            let folder = tempfile::tempdir()?;
+            let url = P::database(&folder);
+            let store = S::on(&url, 1).await;
+            let ended = cut(&store, polls).await?;
+            // Another process, then the pool whose call was dropped. Neither leaves a lock to the next.
+            let other = S::on(&url, 1).await;
+            for next in [&other, &store, &other] {
+                let made = tokio::time::timeout(DEADLINE, next.make()).await;
+                made.map_err(|_| format!("after {polls} polls something is locked"))??;
+                next.check().await?;
+            }
+            P::on(&url, 1).await.put().await?;
+            works(&store).await?;
+            if ended {
+                return Ok(());
+            }
+        }
+        Err("the call does not come to its end".into())
+    }
+
+    macro_rules! tests {
+        ($($name:ident: $store:ty, $producer:ty;)*) => {$(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() -> Outcomes {
+                leaves_it_to_the_next_one::<$store, $producer>().await
+            }
+        )*};
+    }
+    tests! {
+        leaves_it_to_the_next_one_on_postgres: PgStore, PgStore;
+        leaves_it_to_the_next_one_on_mysql: MySqlStore, MySqlStore;
+        leaves_it_to_the_next_one_on_sqlite: SqliteStore, SqliteStore;
+        leaves_it_to_the_next_one_on_postgres_through_diesel: outbox_diesel::PgStore, PgStore;
+        leaves_it_to_the_next_one_on_mysql_through_diesel: outbox_diesel::MySqlStore, MySqlStore;
+        leaves_it_to_the_next_one_on_sqlite_through_diesel: outbox_diesel::SqliteStore, SqliteStore;
+    }
 }
