@@ -133,7 +133,13 @@ impl Fronts {
         for stripe in (0..STRIPES).filter(|stripe| has(note.looked, *stripe)) {
             self.deep = (self.deep & !(1 << stripe)) | (note.deep & (1 << stripe));
             if slow {
-                let rest = took.saturating_mul(RATION).min(LONGEST_RATION);
+                // One of several that has more rows is asked alone the next time, which costs its part.
+                let parts = if together && has(note.deep, stripe) {
+                    note.looked.count_ones()
+                } else {
+                    1
+                };
+                let rest = (took / parts).saturating_mul(RATION).min(LONGEST_RATION);
                 self.rests[stripe].rest(rest, false, now);
             } else if has(note.jammed | hot, stripe) {
                 let twice = self.rests[stripe].length.saturating_mul(2);
@@ -520,6 +526,27 @@ mod tests {
         fronts.looked(&ALL, slow, &[], now);
         assert_eq!(fronts.turns(now + Duration::from_millis(599)).len(), 2);
         assert_eq!(fronts.turns(now + Duration::from_millis(600)).len(), 1);
+    }
+
+    /// Else what commits late at the fronts would wait for as long as one claim of all of them took, not of
+    /// one.
+    #[test]
+    fn a_claim_at_all_fronts_that_takes_long_puts_off_each_by_its_part() {
+        let (mut fronts, now) = (Fronts::default(), Instant::now());
+        let mut slow = look(sets(ALL_SET, 0b111, 0), true, true);
+        slow.took = Duration::from_millis(160);
+        fronts.looked(&ALL, slow, &[], now);
+        let all = [Turn::Walk(Stripes::ALL)];
+        assert_eq!(fronts.turns(now + Duration::from_millis(199)), all);
+        let turns = fronts.turns(now + Duration::from_millis(200));
+        let deep = Turn::Front {
+            stripes: vec![-7, -6, -8],
+            together: false,
+        };
+        assert!(turns.contains(&deep), "{turns:?}");
+        // Those that will be asked together again.
+        assert_eq!(fronts.turns(now + Duration::from_millis(3_199)).len(), 2);
+        assert_eq!(fronts.turns(now + Duration::from_millis(3_200)).len(), 1);
     }
 
     #[test]
