@@ -72,11 +72,12 @@ pub trait Enqueue<C: ?Sized>: Send + Sync {
     async fn enqueue(&self, conn: &mut C, event: NewEvent) -> Result<Enqueued, Error>;
 
     /// Stores many events in as few statements as the database takes: one for 10,000 events or 16 MiB
-    /// on PostgreSQL, for 500 or 1 MiB on MySQL and MariaDB, for 100 on SQLite.
+    /// on PostgreSQL (256 MiB where there are de-duplication keys), for 500 or 1 MiB on MySQL and MariaDB,
+    /// for 100 on SQLite.
     ///
     /// De-duplication keys are taken in their order, so that two calls with the same ones wait for each
-    /// other and do not deadlock; but on PostgreSQL, in the order of each statement. A call of several
-    /// statements there, and two calls in one transaction anywhere, can deadlock with another that
+    /// other and do not deadlock; but on PostgreSQL, in the order of each statement. A call of more than
+    /// 256 MiB there, and two calls in one transaction anywhere, can deadlock with another that
     /// has their keys: [`Conflict`](crate::ErrorKind::Conflict), so repeat the transaction.
     async fn enqueue_all(
         &self,

@@ -1,5 +1,6 @@
 //! How many statements store many events at once, as the databases count them. Beyond what one statement
-//! takes (10,000 rows on PostgreSQL, 500 on MariaDB, 100 on SQLite; or their bytes), there is another one.
+//! takes (10,000 rows on PostgreSQL, where they have no de-duplication keys; 500 on MariaDB, 100 on SQLite; or
+//! their bytes), there is another one.
 
 #[path = "harness/at.rs"]
 mod at;
@@ -35,6 +36,18 @@ fn events(count: usize) -> Vec<NewEvent> {
 fn once(count: usize) -> Vec<NewEvent> {
     let keyed = |(n, event): (usize, NewEvent)| event.dedup_key(n.to_string());
     events(count).into_iter().enumerate().map(keyed).collect()
+}
+
+/// Twenty of a mebibyte, with de-duplication keys that begin so, if any.
+fn large(keys: &str) -> Vec<NewEvent> {
+    let event = |n: usize| {
+        let event = NewEvent::bytes("T", vec![b'x'; 1 << 20]).to("d");
+        match keys {
+            "" => event,
+            keys => event.dedup_key(format!("{keys} {n}")),
+        }
+    };
+    (0..20).map(event).collect()
 }
 
 async fn stores<C: Send, S: Enqueue<C>>(store: &S, conn: &mut C, events: Vec<NewEvent>) -> usize {
@@ -91,6 +104,12 @@ mod on_postgres {
             assert_eq!(self.counts().await, (1, 1, 1));
             assert_eq!(stores(store, conn, events(10_001)).await, 10_001);
             assert_eq!(self.counts().await, (2, 0, 2));
+            assert_eq!(stores(store, conn, once(20_001)).await, 10_001);
+            assert_eq!(self.counts().await, (1, 1, 1));
+            assert_eq!(stores(store, conn, large("")).await, 20);
+            assert_eq!(self.counts().await, (2, 0, 2));
+            assert_eq!(stores(store, conn, large("large")).await, 20);
+            assert_eq!(self.counts().await, (1, 1, 1));
         }
     }
 

@@ -8,6 +8,9 @@ use crate::{Enqueued, EventId, NewEvent};
 /// The most rows and bytes of one statement.
 const ROWS: usize = 10_000;
 const BYTES: usize = 16 << 20;
+/// The most bytes where there are de-duplication keys, whatever the rows: a statement takes its keys in
+/// their order, several do not. (PostgreSQL has room for 1 GiB in a message, and in a value.)
+const BYTES_WITH_KEYS: usize = 256 << 20;
 
 /// A new event's columns.
 #[derive(Debug)]
@@ -81,13 +84,19 @@ pub struct Batches<'a> {
 }
 
 impl<'a> Batches<'a> {
-    /// Batches of these events for statements that take up to 10,000 rows.
+    /// Batches of these events for statements that take up to 10,000 rows or 16 MiB; 256 MiB where there
+    /// are de-duplication keys.
     #[must_use]
-    pub const fn new(events: &'a [NewEvent]) -> Self {
+    pub fn new(events: &'a [NewEvent]) -> Self {
+        let keys = events.iter().any(|event| event.dedup_key.is_some());
+        let (rows, bytes) = match keys {
+            true => (usize::MAX, BYTES_WITH_KEYS),
+            false => (ROWS, BYTES),
+        };
         Self {
             events,
-            rows: ROWS,
-            bytes: BYTES,
+            rows,
+            bytes,
         }
     }
 
