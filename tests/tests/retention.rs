@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use on::On;
 use outbox_core::{
-    ClaimRequest, Clock, DeadHeadPolicy, DeadLetterFilter, DeadLetters, DeathReason, Destinations,
-    Enqueue, Maintenance, ManualClock, NewEvent, OutboxStore, Outcome, Page, Prune, Pruned, Replay,
-    Retention, Settlement, SystemClock,
+    ClaimRequest, Claimed, Clock, DeadHeadPolicy, DeadLetterFilter, DeadLetters, DeathReason,
+    Destinations, Enqueue, LeaseStatus, Maintenance, ManualClock, NewEvent, OutboxStore, Outcome,
+    Page, Prune, Pruned, Replay, Retention, Settlement, SystemClock,
 };
 use outbox_sqlx::sqlx::pool::PoolConnection;
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, Database, Executor, MySql, Postgres, Sqlite};
@@ -43,13 +43,41 @@ async fn settle(store: &impl OutboxStore, count: usize, outcome: impl Fn(&[u8]) 
         let rows = NonZeroU32::new(10).unwrap();
         let request = ClaimRequest::new(rows, Duration::from_secs(60));
         let claim = store.claim(&request).await.unwrap();
-        let settle = |claimed: &outbox_core::Claimed| {
-            Settlement::new(claimed.lease, outcome(&claimed.event.payload))
-        };
+        let settle =
+            |claimed: &Claimed| Settlement::new(claimed.lease, outcome(&claimed.event.payload));
         let batch: Vec<_> = claim.events.iter().map(settle).collect();
         settled += store.settle(&batch).await.unwrap().len();
     }
     panic!("{settled} of {count} came");
+}
+
+/// Claims so many events.
+async fn claim(store: &impl OutboxStore, count: u32) -> Vec<Claimed> {
+    let mut came = Vec::new();
+    for _ in 0..1_000 {
+        let left = count - u32::try_from(came.len()).unwrap();
+        let Some(rows) = NonZeroU32::new(left) else {
+            return came;
+        };
+        let request = ClaimRequest::new(rows, Duration::from_secs(60));
+        came.extend(store.claim(&request).await.unwrap().events);
+    }
+    panic!("{} of {count} came", came.len());
+}
+
+/// Publishes the next four events, of several claims, but the second one before the others. What of a call
+/// is not under its lease changes nothing for the rest.
+async fn publishes_one_before_the_rest(store: &impl OutboxStore) {
+    let mut events = claim(store, 3).await;
+    events.extend(claim(store, 1).await);
+    let published = |one: &Claimed| Settlement::new(one.lease, Outcome::Published);
+    let batch: Vec<_> = events.iter().map(published).collect();
+    let (ours, unknown) = (LeaseStatus::Ours, LeaseStatus::Unknown);
+    assert_eq!(store.settle(&batch[1..2]).await.unwrap(), [ours]);
+    let first = store.settle(&batch[..3]).await.unwrap();
+    assert_eq!(first, [ours, unknown, ours]);
+    let all = store.settle(&batch).await.unwrap();
+    assert_eq!(all, [unknown, unknown, unknown, ours]);
 }
 
 /// Publishes four events through `store`, one of them after a replay; `make` enqueues on `conn`.
@@ -83,10 +111,8 @@ async fn publishes<DB, S>(
     assert_eq!(store.replay(&replay).await.unwrap(), 1);
     settle(store, 1, |_| Outcome::Published).await;
 
-    let history = sqlx::query_as("SELECT payload FROM outbox_published ORDER BY seq");
-    let history: Vec<(Vec<u8>,)> = history.fetch_all(&mut *conn).await.unwrap();
-    let history: Vec<Vec<u8>> = history.into_iter().map(|(payload,)| payload).collect();
     let all: [&[u8]; 4] = [b"a\0\xff", b"b", b"dead", b"c"];
+    let history = kept::<DB>(conn).await;
     match retention {
         Retention::Keep => assert_eq!(history, all),
         _ => assert_eq!(history, [b""; 0]),
@@ -108,6 +134,30 @@ async fn publishes<DB, S>(
     assert!(!make.enqueue(conn, again).await.unwrap().duplicate);
     settle(store, 1, |_| Outcome::Published).await;
     store.prune(&prune).await.unwrap();
+
+    let all: [&[u8]; 4] = [b"1", b"2", b"3", b"4"];
+    let list = all.into_iter().map(event).collect();
+    make.enqueue_all(conn, list).await.unwrap();
+    publishes_one_before_the_rest(store).await;
+    match retention {
+        Retention::Keep => assert_eq!(kept::<DB>(conn).await, all),
+        _ => assert_eq!(kept::<DB>(conn).await, [b""; 0]),
+    }
+    prune.rows = 4;
+    store.prune(&prune).await.unwrap();
+}
+
+/// The payloads in the history.
+async fn kept<DB>(conn: &mut DB::Connection) -> Vec<Vec<u8>>
+where
+    DB: Database,
+    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
+    for<'r> (Vec<u8>,): sqlx::FromRow<'r, DB::Row>,
+    for<'q> DB::Arguments: sqlx::IntoArguments<DB>,
+{
+    let history = sqlx::query_as("SELECT payload FROM outbox_published ORDER BY seq");
+    let history: Vec<(Vec<u8>,)> = history.fetch_all(conn).await.unwrap();
+    history.into_iter().map(|(payload,)| payload).collect()
 }
 
 const BOTH: [Retention; 2] = [Retention::Keep, Retention::DeleteAtOnce];
