@@ -62,11 +62,16 @@ macro_rules! idempotency {
             }
 
             async fn prune_keys(&self, rows: u32) -> Result<u64, Error> {
-                self.on_pool("prune_keys", rows, |store, session, rows| {
+                let keys = self.on_pool("prune_keys", rows, |store, session, rows| {
                     let (sql, clock) = (&store.sql.idempotency, store.store_clock());
                     Box::pin(sql.prune_keys(session, clock, *rows))
-                })
-                .await
+                });
+                let keys = keys.await?;
+                let ids = self.on_pool("prune_inbox", rows, |store, session, rows| {
+                    let (sql, clock) = (&store.sql.idempotency, store.store_clock());
+                    Box::pin(sql.prune_inbox(session, clock, *rows))
+                });
+                Ok(keys + ids.await?)
             }
         }
 

@@ -39,7 +39,8 @@ macro_rules! idempotency {
             }
 
             async fn prune_keys(&self, rows: u32) -> Result<u64, Error> {
-                $call!(self, idempotency.prune_keys(rows))
+                let keys = $call!(self, idempotency.prune_keys(rows))?;
+                Ok(keys + $call!(self, idempotency.prune_inbox(rows))?)
             }
         }
     };

@@ -99,9 +99,10 @@ impl Scene {
             .execute("ANALYZE outbox_events")
             .await
             .expect("analyzed");
-        let mut claimed = 0;
+        let (mut claimed, begun) = (0, Instant::now());
         while claimed < 2_000 {
             claimed += self.claim().await.len();
+            assert!(begun.elapsed() < GIVE_UP, "{claimed} were claimed");
         }
         late.commit().await.expect("committed");
         let committed = Instant::now();

@@ -256,16 +256,15 @@ mod cut_short {
         let mut call = Box::pin(store.make());
         let mut left = polls;
         poll_fn(|cx| {
-            while left > 0 {
-                left -= 1;
-                if let Poll::Ready(done) = call.as_mut().poll(cx) {
-                    return Poll::Ready(done.map(|()| true));
-                }
-                if left > 0 {
-                    return Poll::Pending;
-                }
+            if left == 0 {
+                return Poll::Ready(Ok(false));
             }
-            Poll::Ready(Ok(false))
+            left -= 1;
+            match call.as_mut().poll(cx) {
+                Poll::Ready(done) => Poll::Ready(done.map(|()| true)),
+                Poll::Pending if left == 0 => Poll::Ready(Ok(false)),
+                Poll::Pending => Poll::Pending,
+            }
         })
         .await
     }

@@ -137,7 +137,7 @@ impl IdempotencySql {
         prove(&self.extend, &self.owner, session, clock, &given).await
     }
 
-    /// Deletes up to `rows` keys and as many inbox ids whose retention has passed.
+    /// Deletes up to `rows` keys whose retention has passed.
     ///
     /// # Errors
     ///
@@ -149,8 +149,22 @@ impl IdempotencySql {
         rows: u32,
     ) -> Result<u64, Error> {
         let given = [(Param::Rows, Value::Int(rows.into()))];
-        let keys = self.prune_keys.execute(session, clock, &given).await?;
-        Ok(keys + self.prune_inbox.execute(session, clock, &given).await?)
+        self.prune_keys.execute(session, clock, &given).await
+    }
+
+    /// Deletes up to `rows` inbox ids whose retention has passed.
+    ///
+    /// # Errors
+    ///
+    /// Those of the session.
+    pub async fn prune_inbox<S: Session>(
+        &self,
+        session: &mut S,
+        clock: StoreClock<'_>,
+        rows: u32,
+    ) -> Result<u64, Error> {
+        let given = [(Param::Rows, Value::Int(rows.into()))];
+        self.prune_inbox.execute(session, clock, &given).await
     }
 
     /// Accepts a message, once; in the caller's transaction.

@@ -28,7 +28,8 @@ const STAY: u32 = 8;
 const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_millis(250);
 /// A claim that takes longer than this, and this for each row, walks over what was deleted and can't be
-/// vacuumed yet. Its stripes are left alone for so many times as long.
+/// vacuumed yet. Its stripes are left alone for so many times as long; of several, one that has more rows for
+/// so many times its part.
 const SLOW: Duration = Duration::from_millis(25);
 const SLOW_ROW: Duration = Duration::from_micros(200);
 const RATION: u32 = 20;
@@ -531,7 +532,7 @@ mod tests {
     /// Else what commits late at the fronts would wait for as long as one claim of all of them took, not of
     /// one.
     #[test]
-    fn a_claim_at_all_fronts_that_takes_long_puts_off_each_by_its_part() {
+    fn a_claim_at_all_fronts_that_takes_long_puts_off_each_that_has_more_by_its_part() {
         let (mut fronts, now) = (Fronts::default(), Instant::now());
         let mut slow = look(sets(ALL_SET, 0b111, 0), true, true);
         slow.took = Duration::from_millis(160);

@@ -13,6 +13,9 @@ use crate::{Enqueued, Error, EventId, NewEvent};
 /// are few statements to prepare. From large to small; the largest binds 1,600 values.
 const CHUNKS: [usize; 3] = [100, 10, 1];
 
+/// The most bytes of one insert, of several events.
+const BYTES: usize = 16 << 20;
+
 const COLUMN_COUNT: usize = 16;
 
 /// The statements of an enqueue.
@@ -77,7 +80,7 @@ pub async fn enqueue<S: Session>(
     events: &[NewEvent],
 ) -> Result<Vec<Enqueued>, Error> {
     let sql = &sql.enqueue;
-    let batches = Batches::new(events).of(CHUNKS[0]);
+    let batches = Batches::new(events).of(CHUNKS[0]).bytes(BYTES);
     let mut winners = Winners::new();
     for batch in batches.iter() {
         let mut rest = batch.as_slice();
