@@ -8,8 +8,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use outbox_core::{
-    ClaimRequest, DestinationFilter, Hold, LeaseToken, Maintenance, OutboxStore, Outcome,
-    Retention, Settlement,
+    ClaimRequest, Claimed, DestinationFilter, Hold, LeaseStatus, LeaseToken, Maintenance,
+    OutboxStore, Outcome, Retention, Settlement,
 };
 use outbox_sqlx::PgStore;
 use outbox_sqlx::sqlx::postgres::PgPoolOptions;
@@ -76,6 +76,27 @@ async fn drain(store: &PgStore, rows: u32, destinations: DestinationFilter) -> u
     taken
 }
 
+/// The same where the limit of bytes ends each claim, and each settle comes twice.
+async fn drain_what_has_room(store: &PgStore) -> usize {
+    let rows = NonZeroU32::new(BATCH).expect("rows");
+    let mut request = ClaimRequest::new(rows, Duration::from_secs(60));
+    request.bytes = 4_000;
+    let mut taken = 0;
+    for _ in 0..12 {
+        request.token = LeaseToken::new();
+        let claim = store.claim(&request).await.expect("claimed");
+        assert!(claim.events.len() <= 20, "{}", claim.events.len());
+        let published = |one: &Claimed| Settlement::new(one.lease, Outcome::Published);
+        let published: Vec<Settlement> = claim.events.iter().map(published).collect();
+        for status in [LeaseStatus::Ours, LeaseStatus::Unknown] {
+            let told = store.settle(&published).await.expect("settled");
+            assert!(told.iter().all(|one| *one == status), "{told:?}");
+        }
+        taken += published.len();
+    }
+    taken
+}
+
 /// Rows updated, those heap-only, scans of the whole table.
 async fn counters(pool: &PgPool) -> (i64, i64, i64) {
     let mut conn = pool.acquire().await.expect("acquired");
@@ -108,6 +129,7 @@ async fn claims_beside_a_million_rows_touch_few_and_find_them_by_index() {
     let (updated, heap_only) = (after.0 - before.0, after.1 - before.1);
     assert!(updated >= 1_000, "{updated}");
     assert_eq!(updated, heap_only, "claims write to an index");
+    assert!(drain_what_has_room(&store).await >= 200);
     let hold = Hold::Disabled {
         reason: "a test".to_owned(),
     };
