@@ -1,16 +1,20 @@
 //! In which order calls lock rows in MariaDB: settles, extensions and releases by `seq`, prunes of
 //! published events by age and `seq`; replays, discards and the other prunes wait for no row that another
-//! session has, but for the records of blocked keys, which all calls lock by lane.
+//! session has, but for the records of blocked keys, which all calls lock by lane. Claims wait for neither
+//! a row nor an entry of an index.
 
 #[path = "harness/at.rs"]
 mod at;
 #[path = "harness/lock_order.rs"]
 mod lock_order;
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
+use at::At;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use lock_order::{Server, Subject};
+use outbox_core::{ClaimRequest, DestinationFilter, OutboxStore, Retention};
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, Connection, MySqlConnection};
 use tests::MySqlServer;
 use tokio::task::JoinHandle;
@@ -68,6 +72,57 @@ impl Server for Maria {
     }
 }
 
+/// A session that has locked all entries of the queue, and none of the rows: `SKIP LOCKED` leaves an
+/// entry locked where it passes the row by.
+async fn all_entries(url: &str) -> MySqlConnection {
+    let (mut rows, mut entries) = (Maria::connect(url).await, Maria::connect(url).await);
+    let begin = Maria::BEGIN;
+    Maria::run(&mut rows, begin.to_owned()).await;
+    let all = "SELECT seq FROM outbox_events FORCE INDEX (PRIMARY) FOR UPDATE";
+    Maria::run(&mut rows, all.to_owned()).await;
+    Maria::run(&mut entries, begin.to_owned()).await;
+    let all = "SELECT CAST(seq AS CHAR(9)) FROM outbox_events FORCE INDEX (queue)
+        WHERE shape < 9 FOR UPDATE SKIP LOCKED";
+    let none = Maria::rows(&mut entries, all.to_owned()).await;
+    assert!(none.is_empty(), "{none:?}");
+    Maria::run(&mut rows, "ROLLBACK".to_owned()).await;
+    entries
+}
+
+/// Two claims would else have what the other needs: each a row, and the entry of the other's.
+async fn claims_wait_for_no_entry<S: At + OutboxStore>() {
+    const LONG: Duration = Duration::from_secs(60);
+    let parked = "SELECT CAST(seq AS CHAR(9)) FROM outbox_events WHERE shape = 3";
+    let keyed = "UPDATE outbox_events SET `key` = seq, shape = 2, place = seq << 54 >> 4";
+    for makes_keyed in [false, true] {
+        let url = Maria::url();
+        let store = S::at(&url, 2, Retention::DeleteAtOnce).await;
+        let mut observer = Maria::connect(&url).await;
+        Maria::run(&mut observer, Maria::ROWS.to_owned()).await;
+        let mut request = ClaimRequest::new(NonZeroU32::new(100).expect("rows"), LONG);
+        if makes_keyed {
+            Maria::run(&mut observer, keyed.to_owned()).await;
+        } else {
+            request.destinations = DestinationFilter::Except(vec!["d".to_owned()]);
+        }
+        let mut entries = all_entries(&url).await;
+        let claim = tokio::time::timeout(LONG / 2, store.claim(&request)).await;
+        let claim = claim.expect("a claim that waits for nobody");
+        assert!(claim.expect("claimed").events.is_empty());
+        assert!(
+            Maria::rows(&mut observer, parked.to_owned())
+                .await
+                .is_empty()
+        );
+
+        Maria::run(&mut entries, "ROLLBACK".to_owned()).await;
+        let claim = store.claim(&request).await.expect("claimed");
+        let parked = Maria::rows(&mut observer, parked.to_owned()).await.len();
+        let expected = if makes_keyed { (40, 0) } else { (0, 40) };
+        assert_eq!((claim.events.len(), parked), expected);
+    }
+}
+
 mod by_sqlx {
     use super::*;
 
@@ -84,6 +139,11 @@ mod by_sqlx {
     }
 
     lock_order::scenes!(outbox_sqlx::MySqlStore, Maria);
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn claims_wait_for_no_entry_of_the_queue() {
+        claims_wait_for_no_entry::<outbox_sqlx::MySqlStore>().await;
+    }
 }
 
 mod by_diesel {
@@ -103,4 +163,9 @@ mod by_diesel {
     }
 
     lock_order::scenes!(outbox_diesel::MySqlStore, Maria);
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn claims_wait_for_no_entry_of_the_queue() {
+        claims_wait_for_no_entry::<outbox_diesel::MySqlStore>().await;
+    }
 }

@@ -28,9 +28,9 @@ pub(super) struct ClaimSql {
     /// Places of parked rows, whether admitted, how many of the entries are there. Filter, after this
     /// place, entries.
     pub(super) parked_heads: Sql,
-    /// `seq` of rows to park. Shape, up to this place, destinations.
+    /// Place and `seq` of rows to park. Shape, up to this place, destinations.
     pub(super) window: Sql,
-    /// Locks those that are still there: `seq`. Seqs, shape, place.
+    /// Locks those that are still there: `seq`. Entries.
     pub(super) lock_window: Sql,
     /// Seqs.
     pub(super) park: Sql,
@@ -44,7 +44,7 @@ pub(super) struct ClaimSql {
     /// For each of [`LANES`]: `seq`, place, size, shape, available at, leased until, admitted. Filter,
     /// then for each lane place and rows, then the places again.
     pub(super) runs: [Sql; 4],
-    /// Locks those that can be taken: `seq`. Seqs, now, now.
+    /// Locks those that can be taken: `seq`. Entries, now, now.
     pub(super) lock_runs: Sql,
     /// Seqs, token, lease end twice.
     pub(super) take: Sql,
@@ -57,6 +57,7 @@ impl ClaimSql {
         let fill = |template: &str| {
             let text = template
                 .replace(":filter", FILTER)
+                .replace(":entries", ENTRIES)
                 .replace(":window", &WINDOW.to_string());
             sql(names, &text)
         };
@@ -91,15 +92,12 @@ impl ClaimSql {
                  ORDER BY h.place",
             ),
             window: fill(
-                "SELECT seq FROM ( \
-                   SELECT seq, destination FROM {events} FORCE INDEX (queue) \
+                "SELECT place, seq FROM ( \
+                   SELECT place, seq, destination FROM {events} FORCE INDEX (queue) \
                    WHERE shape = ? AND place <= ? ORDER BY place, seq LIMIT :window) w \
                  WHERE FIND_IN_SET(HEX(destination), ?) > 0",
             ),
-            lock_window: fill(
-                "SELECT e.seq FROM :seqs :events ON e.seq = j.n \
-                 WHERE e.shape = ? AND e.place <= ? :lock(e) SKIP LOCKED",
-            ),
+            lock_window: fill("SELECT e.seq FROM :entries :lock(e) SKIP LOCKED"),
             park: fill(&format!(
                 "UPDATE :seqs :events ON e.seq = j.n \
                  SET e.shape = 3, e.place = {}",
@@ -118,8 +116,7 @@ impl ClaimSql {
             ),
             runs: LANES.map(|lanes| fill(&runs(lanes))),
             lock_runs: fill(
-                "SELECT e.seq FROM :seqs :events ON e.seq = j.n \
-                 WHERE e.shape IN (2, 4) AND e.available_at <= ? \
+                "SELECT e.seq FROM :entries WHERE e.available_at <= ? \
                    AND (e.lease_until IS NULL OR e.lease_until <= ?) \
                  :lock(e) SKIP LOCKED",
             ),
@@ -147,6 +144,14 @@ fn marks(count: usize) -> String {
 const FILTER: &str = "(FIND_IN_SET(HEX(e.destination), ?) = 0 \
     AND (? IS NULL OR FIND_IN_SET(HEX(e.event_type), ?) > 0) \
     AND (? IS NULL OR FIND_IN_SET(HEX(e.destination), ?) > 0))";
+
+/// Rows by their entries of the queue: `[[shape, place, seq], …]`. A claim locks an entry before its row,
+/// always: where `SKIP LOCKED` passes a row by, the entry stays locked, and a claim that had the row
+/// would wait for it when it writes.
+const ENTRIES: &str = "JSON_TABLE(?, '$[*]' COLUMNS ( \
+      shape INT PATH '$[0]', place BIGINT PATH '$[1]', seq BIGINT PATH '$[2]')) j \
+    STRAIGHT_JOIN {events} e FORCE INDEX (queue) \
+      ON e.shape = j.shape AND e.place = j.place AND e.seq = j.seq";
 
 const LOOK: &str = "SELECT :now, \
     EXISTS (SELECT 1 FROM {events} WHERE shape = 1 AND place <= :now), \

@@ -15,6 +15,9 @@ use crate::{Claim, ClaimRequest, DestinationFilter, Error, Lease, Undecodable};
 /// How many windows of one shape a claim parks.
 const PARKING_PASSES: usize = 5;
 
+/// A row's entry of the queue: shape, place, `seq`.
+pub(super) type Entry = [i64; 3];
+
 /// What a store remembers from one claim to the next: whose turn it is.
 #[derive(Debug)]
 pub struct ClaimState(Mutex<Turns>);
@@ -200,16 +203,20 @@ impl<'a, S: Session> Claiming<'a, S> {
 
     /// Parks the rows of closed destinations at the front; false where there may be more of them.
     async fn park(&mut self, shape: i64, until: i64) -> Result<bool, Error> {
-        let (sql, shape, until) = (&self.sql.claim, Value::Int(shape), Value::Int(until));
+        let sql = &self.sql.claim;
         for _ in 0..PARKING_PASSES {
             let closed = Value::Text(&self.filter.closed_text);
-            let seqs = numbers(self.session, &sql.window, &[shape, until, closed]).await?;
-            if seqs.is_empty() {
+            let window = [Value::Int(shape), Value::Int(until), closed];
+            let window = &self
+                .session
+                .fetch(&sql.window, &window, &[Cell::Int; 2])
+                .await?;
+            if window.is_empty() {
                 return Ok(true);
             }
-            let list = json(&seqs);
-            let locked = [Value::Text(&list), shape, until];
-            let locked = numbers(self.session, &sql.lock_window, &locked).await?;
+            let entries = window.iter().map(|row| [shape, row.int(0), row.int(1)]);
+            let list = json(&entries.collect::<Vec<Entry>>());
+            let locked = numbers(self.session, &sql.lock_window, &[Value::Text(&list)]).await?;
             let list = json(&locked);
             self.session
                 .execute(&sql.park, &[Value::Text(&list)])

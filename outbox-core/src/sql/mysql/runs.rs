@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::claim::LANES;
-use super::claiming::{Claiming, count, is_cut, numbers};
+use super::claiming::{Claiming, Entry, count, is_cut, numbers};
 use super::{Cell, Row, Session, Value};
 use crate::Error;
 use crate::sql::json;
@@ -16,15 +16,21 @@ const PASSES: usize = 4;
 const MOST: usize = LANES[0];
 
 struct Member {
-    seq: i64,
+    entry: Entry,
     size: i64,
+}
+
+impl Member {
+    const fn seq(&self) -> i64 {
+        self.entry[2]
+    }
 }
 
 /// What can be taken of a lane.
 struct Run {
     members: Vec<Member>,
     /// All rows of the lane whose lease has ended, members or not.
-    ended: Vec<i64>,
+    ended: Vec<Entry>,
 }
 
 impl<S: Session> Claiming<'_, S> {
@@ -139,7 +145,7 @@ impl<S: Session> Claiming<'_, S> {
         for rank in 0..longest {
             for run in &runs {
                 if let Some(member) = run.members.get(rank)
-                    && !self.keep_one(member.seq, member.size)
+                    && !self.keep_one(member.seq(), member.size)
                 {
                     return Ok(());
                 }
@@ -154,23 +160,23 @@ impl<S: Session> Claiming<'_, S> {
     async fn lock(&mut self, runs: &mut [Run]) -> Result<(), Error> {
         let taken = runs.iter().filter(|run| !run.members.is_empty());
         let rows = taken.flat_map(|run| {
-            let members = run.members.iter().map(|member| &member.seq);
+            let members = run.members.iter().map(|member| &member.entry);
             members.chain(&run.ended)
         });
-        let mut seqs: Vec<i64> = rows.copied().collect();
-        if seqs.is_empty() {
+        let mut entries: Vec<Entry> = rows.copied().collect();
+        if entries.is_empty() {
             return Ok(());
         }
-        seqs.sort_unstable();
-        seqs.dedup();
-        let (list, now) = (json(&seqs), Value::Int(self.now));
+        entries.sort_unstable();
+        entries.dedup();
+        let (list, now) = (json(&entries), Value::Int(self.now));
         let locked = [Value::Text(&list), now, now];
         let locked = numbers(self.session, &self.sql.claim.lock_runs, &locked).await?;
         let locked: HashSet<i64> = locked.into_iter().collect();
         for run in runs {
             let members = run.members.iter();
-            let whole = members.take_while(|member| locked.contains(&member.seq));
-            let is_free = run.ended.iter().all(|seq| locked.contains(seq));
+            let whole = members.take_while(|member| locked.contains(&member.seq()));
+            let is_free = run.ended.iter().all(|[.., seq]| locked.contains(seq));
             let length = if is_free { whole.count() } else { 0 };
             run.members.truncate(length);
         }
@@ -217,13 +223,14 @@ fn ready_of_lane(rows: &[&Row], window: usize, now: i64) -> Run {
     let from_head = rows.iter();
     let due = from_head.take_while(|row| row.int(0) <= end && row.int(4) <= now && row.is(6));
     let ended = rows.iter().filter(|row| row.int(3) == 4);
+    let entry = |row: &Row| [row.int(3), row.int(1), row.int(0)];
     Run {
         members: due
             .map(|row| Member {
-                seq: row.int(0),
+                entry: entry(row),
                 size: row.int(2),
             })
             .collect(),
-        ended: ended.map(|row| row.int(0)).collect(),
+        ended: ended.map(|row| entry(row)).collect(),
     }
 }
