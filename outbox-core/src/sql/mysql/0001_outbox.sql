@@ -37,8 +37,8 @@ CREATE TABLE IF NOT EXISTS {events} (
     KEY token (lease_token)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 
--- A claim of keyed rows locks the slots of their lanes until it commits, so that two claims never
--- look at one key at once.
+-- A claim of keyed rows locks the slots of their lanes (0 to 63) until it commits, so that two claims
+-- never look at one key at once. A replay locks slot 64, so that it meets no other.
 CREATE TABLE IF NOT EXISTS {guards} (
     slot TINYINT NOT NULL,
     PRIMARY KEY (slot)
@@ -47,7 +47,8 @@ INSERT IGNORE INTO {guards} (slot) VALUES
     (0), (1), (2), (3), (4), (5), (6), (7), (8), (9), (10), (11), (12), (13), (14), (15),
     (16), (17), (18), (19), (20), (21), (22), (23), (24), (25), (26), (27), (28), (29), (30), (31),
     (32), (33), (34), (35), (36), (37), (38), (39), (40), (41), (42), (43), (44), (45), (46), (47),
-    (48), (49), (50), (51), (52), (53), (54), (55), (56), (57), (58), (59), (60), (61), (62), (63);
+    (48), (49), (50), (51), (52), (53), (54), (55), (56), (57), (58), (59), (60), (61), (62), (63),
+    (64);
 
 -- Published rows, until they are pruned.
 CREATE TABLE IF NOT EXISTS {published} (

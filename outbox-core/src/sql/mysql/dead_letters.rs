@@ -28,6 +28,8 @@ const FILTER: &str = "e.seq > ? \
 pub(super) struct DeadLetterSql {
     /// The columns of an event, reason, when it died. Filter, rows.
     list: [Sql; 3],
+    /// Locks the guard of replays.
+    turn: Sql,
     /// `seq` of letters whose id is not open. Filter, rows.
     pick_replay: [Sql; 3],
     /// `seq`. Filter, rows.
@@ -64,6 +66,10 @@ impl DeadLetterSql {
             list: each(
                 "SELECT :columns, e.reason, e.dead_at FROM :source WHERE :filter \
                  ORDER BY e.seq LIMIT ?",
+            ),
+            turn: sql(
+                names,
+                "SELECT g.slot FROM {guards} g WHERE g.slot = 64 :lock(g)",
             ),
             pick_replay: each(
                 "SELECT e.seq FROM :source WHERE :filter \
@@ -192,7 +198,9 @@ pub async fn list_dead<S: Session>(
     dead_letters(session, list, &values).await
 }
 
-/// Puts dead letters back among the pending events.
+/// Puts dead letters back among the pending events. One replay waits for another before it looks for
+/// letters: where rows with the same ids are not purged yet, an insert shares locks on their entries of
+/// the unique index and on the next ones, and two of them could each wait for what the other shares.
 ///
 /// # Errors
 ///
@@ -203,6 +211,7 @@ pub async fn replay<S: Session>(
     replay: &Replay,
 ) -> Result<u64, Error> {
     let (bound, letters) = (Bound::new(&replay.filter), &sql.dead_letters);
+    session.fetch(&letters.turn, &[], &[Cell::Int]).await?;
     let pick = &letters.pick_replay[bound.source];
     let picked = numbers(session, pick, &bound.values(i64::MIN, replay.rows)).await?;
     let locked = Locked::new(session, letters, &picked).await?;
