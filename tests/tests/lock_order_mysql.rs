@@ -1,4 +1,4 @@
-//! In which order calls lock rows in MariaDB: settles, extensions and releases by `seq`, prunes of
+//! In which order calls lock rows in MariaDB and MySQL: settles, extensions and releases by `seq`, prunes of
 //! published events by age and `seq`; replays, discards and the other prunes wait for no row that another
 //! session has, but for the records of blocked keys, which all calls lock by lane. Claims wait for neither
 //! a row nor an entry of an index, replays for one another.
@@ -30,7 +30,7 @@ impl Server for Maria {
     const ROWS: &'static str = "INSERT INTO outbox_events (seq, id, shape, place, available_at,
             created_at, size, event_type, destination, content_type, payload)
         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 40)
-        SELECT n, UNHEX(MD5(n)), 0, 0, 0, 0, 1, 'T', 'd', 'c', 'x' FROM numbers";
+        SELECT n, UNHEX(LPAD(HEX(n), 32, '0')), 0, 0, 0, 0, 1, 'T', 'd', 'c', 'x' FROM numbers";
     const BLOCKS: &'static str = "lane";
     const PRUNES_WAIT: bool = true;
     // More than one insert has.
@@ -56,12 +56,15 @@ impl Server for Maria {
 
     async fn until_it_waits<T>(observer: &mut MySqlConnection, call: &JoinHandle<T>) {
         loop {
-            // The server renews the answer only where nobody asked for 100 ms.
+            // MariaDB renews the answer only where nobody asked for 100 ms.
             tokio::time::sleep(Duration::from_millis(150)).await;
             let waits: i64 = sqlx::query_scalar(
-                "SELECT COUNT(*) FROM information_schema.innodb_trx t
+                "SELECT COUNT(*) FROM
+                 /*!80001 performance_schema.data_locks
+                 WHERE lock_status = 'WAITING' AND object_schema = DATABASE() */
+                 /*M! information_schema.innodb_trx t
                  JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
-                 WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()",
+                 WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE() */",
             )
             .fetch_one(&mut *observer)
             .await
@@ -135,7 +138,7 @@ async fn replays_take_turns<S: At + DeadLetters + Clone + 'static>() {
         "INSERT INTO outbox_dead (seq, id, created_at, dead_at, attempts, replays, event_type,
             destination, content_type, reason, payload)
         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 40)
-        SELECT n, UNHEX(MD5(n)), 0, 0, 1, 0, 'T', 'd', 'c', 'gone', 'x' FROM numbers";
+        SELECT n, UNHEX(LPAD(HEX(n), 32, '0')), 0, 0, 1, 0, 'T', 'd', 'c', 'gone', 'x' FROM numbers";
     Maria::run(&mut observer, letters.to_owned()).await;
     let (begin, turn) = (
         Maria::BEGIN,
