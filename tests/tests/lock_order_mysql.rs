@@ -1,7 +1,7 @@
 //! In which order calls lock rows in MariaDB and MySQL: settles, extensions and releases by `seq`, prunes of
 //! published events by age and `seq`; replays, discards and the other prunes wait for no row that another
 //! session has, but for the records of blocked keys, which all calls lock by lane. Claims wait for neither
-//! a row nor an entry of an index, replays for one another.
+//! a row nor an entry of an index, replays for one another, and settles last for records of blocked keys.
 
 #[path = "harness/at.rs"]
 mod at;
@@ -15,7 +15,8 @@ use at::At;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use lock_order::{Server, Subject};
 use outbox_core::{
-    ClaimRequest, DeadLetterFilter, DeadLetters, DestinationFilter, OutboxStore, Replay, Retention,
+    ClaimRequest, DeadHeadPolicy, DeadLetterFilter, DeadLetters, DeathReason, DestinationFilter,
+    Destinations, LeaseStatus, NewEvent, OutboxStore, Outcome, Replay, Retention, Settlement,
 };
 use outbox_sqlx::sqlx::{self, AssertSqlSafe, Connection, MySqlConnection};
 use tests::MySqlServer;
@@ -128,6 +129,11 @@ async fn claims_wait_for_no_entry<S: At + OutboxStore>() {
     }
 }
 
+const LETTERS: &str = "INSERT INTO outbox_dead (seq, id, created_at, dead_at, attempts, replays,
+        event_type, destination, content_type, reason, payload)
+    WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 40)
+    SELECT n, UNHEX(LPAD(HEX(n), 32, '0')), 0, 0, 1, 0, 'T', 'd', 'c', 'gone', 'x' FROM numbers";
+
 /// Where rows that had the same ids are not purged yet, an insert locks their entries of the unique index
 /// and the next ones, in a way in which two inserts would wait for one another.
 async fn replays_take_turns<S: At + DeadLetters + Clone + 'static>() {
@@ -152,6 +158,66 @@ async fn replays_take_turns<S: At + DeadLetters + Clone + 'static>() {
     assert_eq!(Maria::rows(&mut observer, free.to_owned()).await.len(), 40);
     Maria::run(&mut other, "ROLLBACK".to_owned()).await;
     assert_eq!(replay.await.expect("no panic").expect("replayed"), 40);
+}
+
+/// A producer who has what a replay waits for may go on.
+async fn replays_hold_up_no_enqueue<S: Subject>() {
+    let url = Maria::url();
+    let store = S::at(&url, 2, Retention::DeleteAtOnce).await;
+    let (mut other, mut observer) = (Maria::connect(&url).await, Maria::connect(&url).await);
+    Maria::run(&mut observer, LETTERS.to_owned()).await;
+    let (begin, rows) = (Maria::BEGIN, Maria::ROWS);
+    let one = rows.replace("SELECT n,", "SELECT 100,") + " WHERE n = 20";
+    Maria::run(&mut other, format!("{begin}; {one}")).await;
+    let (replay, replays) = (Replay::new(DeadLetterFilter::all()), store.clone());
+    let replay = tokio::spawn(async move { replays.replay(&replay).await });
+    Maria::until_it_waits(&mut observer, &replay).await;
+    let mut conn = S::connect(&url).await;
+    let event = NewEvent::bytes("T", "x").to("d");
+    let stored = store.enqueue_all(&mut conn, vec![event]);
+    let stored = tokio::time::timeout(Duration::from_secs(30), stored).await;
+    let stored = stored.expect("an enqueue that waits for nobody");
+    assert_eq!(stored.expect("stored").len(), 1);
+    assert!(!replay.is_finished());
+    Maria::run(&mut other, "ROLLBACK".to_owned()).await;
+    assert_eq!(replay.await.expect("no panic").expect("replayed"), 40);
+}
+
+/// A replay has rows and then wants the record of a blocked key. So a settle that has the record wants no
+/// row any more.
+async fn deaths_block_keys_last<S: At + OutboxStore + Destinations + Clone + 'static>() {
+    let url = Maria::url();
+    let store = S::at(&url, 2, Retention::DeleteAtOnce).await;
+    let (mut other, mut observer) = (Maria::connect(&url).await, Maria::connect(&url).await);
+    Maria::run(&mut observer, Maria::ROWS.to_owned()).await;
+    let keyed = "UPDATE outbox_events SET `key` = 'k', shape = 2, place = 5";
+    Maria::run(&mut observer, keyed.to_owned()).await;
+    let policy = DeadHeadPolicy::Block;
+    store.set_dead_head_policy("d", policy).await.expect("set");
+    let request = ClaimRequest::new(NonZeroU32::new(5).expect("rows"), Duration::from_secs(60));
+    let claim = store.claim(&request).await.expect("claimed");
+    let mut leases = claim.events.iter().map(|claimed| claimed.lease);
+    let dead = || Outcome::Dead {
+        reason: DeathReason::Gone,
+        error: "410".to_owned(),
+    };
+    let first = Settlement::new(leases.next().expect("a lease"), dead());
+    store.settle(&[first]).await.expect("settled");
+
+    let (begin, record) = (Maria::BEGIN, "SELECT seq FROM outbox_blocked FOR UPDATE");
+    Maria::run(&mut other, format!("{begin}; {record}")).await;
+    let mut batch: Vec<_> = leases.map(|lease| Settlement::new(lease, dead())).collect();
+    batch[3].outcome = Outcome::Release;
+    let settle = tokio::spawn(async move { store.settle(&batch).await });
+    Maria::until_it_waits(&mut observer, &settle).await;
+    let dirty = "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED";
+    Maria::run(&mut observer, dirty.to_owned()).await;
+    let leased = "SELECT CAST(seq AS CHAR(9)) FROM outbox_events WHERE lease_token IS NOT NULL";
+    let leased = Maria::rows(&mut observer, leased.to_owned()).await;
+    assert!(leased.is_empty(), "not written yet: {leased:?}");
+    Maria::run(&mut other, "ROLLBACK".to_owned()).await;
+    let statuses = settle.await.expect("no panic").expect("settled");
+    assert_eq!(statuses, [LeaseStatus::Ours; 4]);
 }
 
 mod by_sqlx {
@@ -179,6 +245,16 @@ mod by_sqlx {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn replays_wait_for_one_another() {
         replays_take_turns::<outbox_sqlx::MySqlStore>().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn replays_that_wait_hold_up_no_enqueue() {
+        replays_hold_up_no_enqueue::<outbox_sqlx::MySqlStore>().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn deaths_want_no_row_once_they_have_the_record_of_a_blocked_key() {
+        deaths_block_keys_last::<outbox_sqlx::MySqlStore>().await;
     }
 }
 
@@ -208,5 +284,15 @@ mod by_diesel {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn replays_wait_for_one_another() {
         replays_take_turns::<outbox_diesel::MySqlStore>().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn replays_that_wait_hold_up_no_enqueue() {
+        replays_hold_up_no_enqueue::<outbox_diesel::MySqlStore>().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn deaths_want_no_row_once_they_have_the_record_of_a_blocked_key() {
+        deaths_block_keys_last::<outbox_diesel::MySqlStore>().await;
     }
 }

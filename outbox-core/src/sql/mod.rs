@@ -8,6 +8,7 @@
 //! the documentation of each lists them. Durations are bound as whole microseconds, see [`micros`].
 
 mod claiming;
+mod cut;
 mod destinations;
 mod enqueuing;
 mod failure;

@@ -4,8 +4,10 @@
 use std::collections::BTreeSet;
 
 use super::claiming::numbers;
+use super::enqueue::CHUNKS;
 use super::{Cell, Session, Statements, Value, sql};
 use crate::clock::duration_micros;
+use crate::sql::cut::cut;
 use crate::sql::session::dead_letters;
 use crate::sql::{Sql, TableNames, hex, json, micros};
 use crate::{DeadLetter, DeadLetterFilter, DeathReason, Error, Page, Replay, error_text};
@@ -36,7 +38,9 @@ pub(super) struct DeadLetterSql {
     pick: [Sql; 3],
     /// Locks letters: `seq`, lane or null. Seqs.
     lock: Sql,
-    /// `[[seq, µs to wait], …]`, new time to live in µs or null.
+    /// Rows for letters, as yet without content, for each of [`CHUNKS`]. For each row: `seq` twice.
+    places: [Sql; 4],
+    /// Their content. `[[seq, µs to wait], …]`, new time to live in µs or null.
     back: Sql,
     /// Those that are open again. Seqs.
     remove_open: Sql,
@@ -82,6 +86,7 @@ impl DeadLetterSql {
                 "SELECT e.seq, e.lane FROM :seqs :dead ON e.seq = j.n \
                  :lock(e) SKIP LOCKED",
             ),
+            places: CHUNKS.map(|rows| sql(names, &places(rows))),
             back: sql(names, BACK),
             remove_open: sql(
                 names,
@@ -119,15 +124,27 @@ impl DeadLetterSql {
     }
 }
 
-const BACK: &str = "INSERT IGNORE INTO {events} (seq, id, shape, place, available_at, created_at, \
-      expires_at, replays, max_attempts, size, event_type, destination, `key`, content_type, \
-      aggregate_type, aggregate_id, headers, dedup_key, last_error, payload) \
-    SELECT e.seq, e.id, IF(e.lane IS NULL, 1, 2), COALESCE(e.lane, :now + j.wait), \
-      :now + j.wait, :now, :now + ?, e.replays + 1, e.max_attempts, LENGTH(e.payload), \
-      e.event_type, e.destination, e.`key`, e.content_type, e.aggregate_type, e.aggregate_id, \
-      e.headers, e.dedup_key, e.last_error, e.payload \
-    FROM JSON_TABLE(?, '$[*]' COLUMNS (seq BIGINT PATH '$[0]', wait BIGINT PATH '$[1]')) j \
-    :dead ON e.seq = j.seq";
+/// By values: while an `INSERT … SELECT` runs, MariaDB lets nobody else insert (AUTO-INC lock), and it may
+/// wait for a producer who is about to.
+fn places(rows: usize) -> String {
+    let row = "(?, (SELECT e.id FROM {dead} e WHERE e.seq = ?), 9, 0, 0, 0, 0, '', '', '', '')";
+    format!(
+        "INSERT IGNORE INTO {{events}} (seq, id, shape, place, available_at, created_at, size, \
+           event_type, destination, content_type, payload) VALUES {}",
+        vec![row; rows].join(", ")
+    )
+}
+
+const BACK: &str = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS ( \
+      seq BIGINT PATH '$[0]', wait BIGINT PATH '$[1]')) j \
+    :dead ON e.seq = j.seq STRAIGHT_JOIN {events} o FORCE INDEX (PRIMARY) ON o.seq = j.seq SET \
+      o.shape = IF(e.lane IS NULL, 1, 2), o.place = COALESCE(e.lane, :now + j.wait), \
+      o.available_at = :now + j.wait, o.created_at = :now, o.expires_at = :now + ?, \
+      o.replays = e.replays + 1, o.max_attempts = e.max_attempts, o.size = LENGTH(e.payload), \
+      o.event_type = e.event_type, o.destination = e.destination, o.`key` = e.`key`, \
+      o.content_type = e.content_type, o.aggregate_type = e.aggregate_type, \
+      o.aggregate_id = e.aggregate_id, o.headers = e.headers, o.dedup_key = e.dedup_key, \
+      o.last_error = e.last_error, o.payload = e.payload";
 
 /// A filter as statements bind it.
 struct Bound<'a> {
@@ -200,7 +217,7 @@ pub async fn list_dead<S: Session>(
 
 /// Puts dead letters back among the pending events. One replay waits for another before it looks for
 /// letters: where rows with the same ids are not purged yet, an insert shares locks on their entries of
-/// the unique index and on the next ones, and two of them could each wait for what the other shares.
+/// the unique index and about the next ones, and two of them could each wait for what the other shares.
 ///
 /// # Errors
 ///
@@ -223,12 +240,16 @@ pub async fn replay<S: Session>(
         .zip(&locked.seqs)
         .map(|(place, seq)| (*seq, pace.saturating_mul(place).min(i64::MAX / 4)))
         .collect();
+    for (size, some) in cut(&locked.seqs, CHUNKS) {
+        let values = some.iter().flat_map(|seq| [Value::Int(*seq); 2]);
+        let values: Vec<_> = values.collect();
+        session.execute(&letters.places[size], &values).await?;
+    }
     let rows = json(&rows);
-    let values = [
-        Value::int(replay.expires_in.map(micros)),
-        Value::Text(&rows),
-    ];
-    session.execute(&letters.back, &values).await?;
+    let ttl = Value::int(replay.expires_in.map(micros));
+    session
+        .execute(&letters.back, &[Value::Text(&rows), ttl])
+        .await?;
     let seqs = json(&locked.seqs);
     let back = session
         .execute(&letters.remove_open, &[Value::Text(&seqs)])

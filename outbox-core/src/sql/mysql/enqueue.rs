@@ -1,12 +1,13 @@
 //! Enqueues, in the caller's transaction.
 
 use super::{Cell, LANE, Session, Statements, Value, sql};
+use crate::sql::cut::cut;
 use crate::sql::{Batches, NewRow, Sql, TableNames, Winners, hex, json};
 use crate::{Enqueued, Error, EventId, LeaseToken, NewEvent};
 
 /// How many rows one insert takes: a batch is cut into as few of these as will do, so that there
 /// are few statements to prepare.
-const CHUNKS: [usize; 4] = [500, 50, 5, 1];
+pub(super) const CHUNKS: [usize; 4] = [500, 50, 5, 1];
 /// The most bytes of one insert, of several events: no more than one event may have by default, so that
 /// a server whose `max_allowed_packet` bears the one bears the other.
 const BYTES: usize = 1 << 20;
@@ -90,8 +91,8 @@ pub async fn enqueue<S: Session>(
     events: &[NewEvent],
 ) -> Result<Vec<Enqueued>, Error> {
     let batches = Batches::new(events).of(CHUNKS[0]).bytes(BYTES);
-    let cut = batches.iter();
-    let columns = cut
+    let events = batches.iter();
+    let columns = events
         .iter()
         .map(|batch| batch.iter().map(|event| NewRow::new(event)).collect());
     let mut rows: Vec<Vec<NewRow<'_>>> = columns.collect();
@@ -104,16 +105,16 @@ pub async fn enqueue<S: Session>(
         });
     }
     for (nth, batch) in rows.iter().enumerate() {
-        let mut rest = batch.as_slice();
-        for (size, insert) in CHUNKS.into_iter().zip(&sql.insert) {
-            while let Some((chunk, after)) = rest.split_at_checked(size) {
-                if let Err(error) = session.execute(insert, &values(chunk)).await {
-                    let later = rows[nth + 1..].iter().flatten();
-                    free_keys(session, sql, &keys_of(rest.iter().chain(later)), mark).await;
-                    return Err(error);
-                }
-                rest = after;
+        let mut stored = 0;
+        for (size, chunk) in cut(batch, CHUNKS) {
+            let insert = &sql.insert[size];
+            if let Err(error) = session.execute(insert, &values(chunk)).await {
+                let later = rows[nth + 1..].iter().flatten();
+                let left = batch[stored..].iter().chain(later);
+                free_keys(session, sql, &keys_of(left), mark).await;
+                return Err(error);
             }
+            stored += chunk.len();
         }
     }
     Ok(batches.answers(&winners))

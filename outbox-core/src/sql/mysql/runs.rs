@@ -8,6 +8,7 @@ use super::claim::LANES;
 use super::claiming::{Claiming, Entry, count, is_cut, numbers};
 use super::{Cell, Row, Session, Value};
 use crate::Error;
+use crate::sql::cut::cut;
 use crate::sql::json;
 
 /// How many passes over lanes a claim makes.
@@ -109,18 +110,15 @@ impl<S: Session> Claiming<'_, S> {
     async fn runs(&mut self, lanes: &[i64], rows: usize) -> Result<Vec<Run>, Error> {
         let window = 2 * rows / lanes.len().max(1) + 16;
         let mut runs = Vec::new();
-        let mut rest = lanes;
-        for (size, sql) in LANES.into_iter().zip(&self.sql.claim.runs) {
-            while let Some((part, after)) = rest.split_at_checked(size) {
-                let mut values = self.filter.values().to_vec();
-                for lane in part {
-                    values.extend([Value::Int(*lane), Value::Int(count(window))]);
-                }
-                values.extend(part.iter().map(|lane| Value::Int(*lane)));
-                let found = self.session.fetch(sql, &values, &[Cell::Int; 7]).await?;
-                runs.extend(ready(&found, window, self.now));
-                rest = after;
+        for (size, part) in cut(lanes, LANES) {
+            let mut values = self.filter.values().to_vec();
+            for lane in part {
+                values.extend([Value::Int(*lane), Value::Int(count(window))]);
             }
+            values.extend(part.iter().map(|lane| Value::Int(*lane)));
+            let sql = &self.sql.claim.runs[size];
+            let found = self.session.fetch(sql, &values, &[Cell::Int; 7]).await?;
+            runs.extend(ready(&found, window, self.now));
         }
         Ok(runs)
     }

@@ -86,12 +86,13 @@ const BURY: &str = "INSERT INTO {dead} (seq, id, lane, created_at, expires_at, d
       COALESCE(j.note, e.last_error), e.payload \
     FROM :batch :events ON e.seq = j.seq WHERE j.kind = 4";
 
+/// Comes last, of letters that are buried: a settle that has the record of a blocked key waits for no row.
 const BLOCK: &str = "INSERT IGNORE INTO {blocked} (destination, `key`, lane, seq, since) \
-    SELECT e.destination, e.`key`, e.place, e.seq, :now \
-    FROM :batch :events ON e.seq = j.seq \
+    SELECT e.destination, e.`key`, e.lane, e.seq, :now \
+    FROM :batch :dead ON e.seq = j.seq \
     STRAIGHT_JOIN {destinations} d FORCE INDEX (PRIMARY) \
       ON d.destination = e.destination AND d.dead_head = 'block' \
-    WHERE j.kind = 4 AND e.`key` IS NOT NULL ORDER BY e.place, e.seq";
+    WHERE j.kind = 4 AND e.lane IS NOT NULL ORDER BY e.lane, e.seq";
 
 const AGAIN: &str = "UPDATE :batch :events ON e.seq = j.seq SET \
       e.available_at = IF(j.kind = 3, LEAST(e.available_at, :now), :now + j.after), \
@@ -102,8 +103,8 @@ const AGAIN: &str = "UPDATE :batch :events ON e.seq = j.seq SET \
       e.lease_token = NULL, e.lease_until = NULL \
     WHERE j.kind IN (1, 2, 3)";
 
-/// By the primary key, as all that write rows: who goes by the index of tokens locks an entry before its
-/// row, where a settle has the row and locks the entry.
+/// By the primary key, as all that write rows and wait for them (claims skip): who goes by the index of
+/// tokens locks an entry before its row, where a settle has the row and locks the entry.
 const RELEASE_CLAIM: &str = "UPDATE :seqs :events ON e.seq = j.n SET \
       e.available_at = LEAST(e.available_at, :now), \
       e.place = IF(e.`key` IS NULL, :now, e.place), \
@@ -145,13 +146,15 @@ pub async fn settle<S: Session>(
     }
     if has(&[Kind::Dead]) {
         session.execute(&sql.bury, &list).await?;
-        session.execute(&sql.block, &list).await?;
     }
     if has(&[Kind::Published, Kind::Dead]) {
         session.execute(&sql.remove, &list).await?;
     }
     if has(&[Kind::Retry, Kind::Defer, Kind::Release]) {
         session.execute(&sql.again, &list).await?;
+    }
+    if has(&[Kind::Dead]) {
+        session.execute(&sql.block, &list).await?;
     }
     let leases = batch.iter().map(|settlement| settlement.lease);
     Ok(answer(leases, &ours, true, &held))

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::{Statements, after, now, sql};
 use crate::clock::Clock;
+use crate::sql::cut::cut;
 use crate::sql::{
     Batches, Cell, Row, Session, Shape, Sql, TableNames, Value, Winners, header_text, json,
 };
@@ -83,16 +84,12 @@ pub async fn enqueue<S: Session>(
     let batches = Batches::new(events).of(CHUNKS[0]).bytes(BYTES);
     let mut winners = Winners::new();
     for batch in batches.iter() {
-        let mut rest = batch.as_slice();
-        for (place, size) in CHUNKS.into_iter().enumerate() {
-            while let Some((chunk, after)) = rest.split_at_checked(size) {
-                if chunk.iter().all(|event| event.dedup().is_none()) {
-                    store(session, &sql.insert[place], clock, chunk).await?;
-                } else {
-                    let insert = &sql.insert_first[place];
-                    store_first(session, insert, &sql.owners, clock, chunk, &mut winners).await?;
-                }
-                rest = after;
+        for (size, chunk) in cut(&batch, CHUNKS) {
+            if chunk.iter().all(|event| event.dedup().is_none()) {
+                store(session, &sql.insert[size], clock, chunk).await?;
+            } else {
+                let insert = &sql.insert_first[size];
+                store_first(session, insert, &sql.owners, clock, chunk, &mut winners).await?;
             }
         }
     }
