@@ -73,7 +73,7 @@ pub trait Enqueue<C: ?Sized>: Send + Sync {
 
     /// Stores many events in as few statements as the database takes: one for 10,000 events or 16 MiB
     /// on PostgreSQL (256 MiB where there are de-duplication keys), for 500 or 1 MiB on MySQL and MariaDB,
-    /// for 100 on SQLite.
+    /// for 2,000 or 16 MiB on SQLite.
     ///
     /// De-duplication keys are taken in their order, so that two calls with the same ones wait for each
     /// other and do not deadlock; but on PostgreSQL, in the order of each statement. A call of more than

@@ -36,12 +36,13 @@ pub(super) struct DeadLetterSql {
     pick_replay: [Sql; 3],
     /// `seq`. Filter, rows.
     pick: [Sql; 3],
-    /// Locks letters: `seq`, lane or null. Seqs.
+    /// Locks letters: `seq`, lane or null, id. Seqs.
     lock: Sql,
-    /// Rows for letters, as yet without content, for each of [`CHUNKS`]. For each row: `seq` twice.
-    places: [Sql; 4],
-    /// Their content. `[[seq, µs to wait], …]`, new time to live in µs or null.
-    back: Sql,
+    /// Open events for letters, without content, for each of [`CHUNKS`]; for each row: `seq`, id, shape, lane
+    /// or null, µs to wait twice.
+    back: [Sql; 4],
+    /// Their content. Seqs, new time to live in µs or null.
+    fill: Sql,
     /// Those that are open again. Seqs.
     remove_open: Sql,
     /// Why, seqs.
@@ -83,11 +84,11 @@ impl DeadLetterSql {
             pick: each("SELECT e.seq FROM :source WHERE :filter ORDER BY e.seq LIMIT ?"),
             lock: sql(
                 names,
-                "SELECT e.seq, e.lane FROM :seqs :dead ON e.seq = j.n \
+                "SELECT e.seq, e.lane, e.id FROM :seqs :dead ON e.seq = j.n \
                  :lock(e) SKIP LOCKED",
             ),
-            places: CHUNKS.map(|rows| sql(names, &places(rows))),
-            back: sql(names, BACK),
+            back: CHUNKS.map(|rows| sql(names, &back(rows))),
+            fill: sql(names, FILL),
             remove_open: sql(
                 names,
                 "DELETE e FROM :seqs :dead ON e.seq = j.n \
@@ -126,8 +127,8 @@ impl DeadLetterSql {
 
 /// By values: while an `INSERT … SELECT` runs, MariaDB lets nobody else insert (AUTO-INC lock), and it may
 /// wait for a producer who is about to.
-fn places(rows: usize) -> String {
-    let row = "(?, (SELECT e.id FROM {dead} e WHERE e.seq = ?), 9, 0, 0, 0, 0, '', '', '', '')";
+fn back(rows: usize) -> String {
+    let row = "(?, ?, ?, COALESCE(?, :now + ?), :now + ?, :now, 0, '', '', '', '')";
     format!(
         "INSERT IGNORE INTO {{events}} (seq, id, shape, place, available_at, created_at, size, \
            event_type, destination, content_type, payload) VALUES {}",
@@ -135,14 +136,11 @@ fn places(rows: usize) -> String {
     )
 }
 
-const BACK: &str = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS ( \
-      seq BIGINT PATH '$[0]', wait BIGINT PATH '$[1]')) j \
-    :dead ON e.seq = j.seq STRAIGHT_JOIN {events} o FORCE INDEX (PRIMARY) ON o.seq = j.seq SET \
-      o.shape = IF(e.lane IS NULL, 1, 2), o.place = COALESCE(e.lane, :now + j.wait), \
-      o.available_at = :now + j.wait, o.created_at = :now, o.expires_at = :now + ?, \
-      o.replays = e.replays + 1, o.max_attempts = e.max_attempts, o.size = LENGTH(e.payload), \
-      o.event_type = e.event_type, o.destination = e.destination, o.`key` = e.`key`, \
-      o.content_type = e.content_type, o.aggregate_type = e.aggregate_type, \
+const FILL: &str = "UPDATE :seqs :dead ON e.seq = j.n \
+    STRAIGHT_JOIN {events} o FORCE INDEX (PRIMARY) ON o.seq = j.n SET \
+      o.expires_at = :now + ?, o.replays = e.replays + 1, o.max_attempts = e.max_attempts, \
+      o.size = LENGTH(e.payload), o.event_type = e.event_type, o.destination = e.destination, \
+      o.`key` = e.`key`, o.content_type = e.content_type, o.aggregate_type = e.aggregate_type, \
       o.aggregate_id = e.aggregate_id, o.headers = e.headers, o.dedup_key = e.dedup_key, \
       o.last_error = e.last_error, o.payload = e.payload";
 
@@ -232,28 +230,26 @@ pub async fn replay<S: Session>(
     let pick = &letters.pick_replay[bound.source];
     let picked = numbers(session, pick, &bound.values(i64::MIN, replay.rows)).await?;
     let locked = Locked::new(session, letters, &picked).await?;
-    if locked.seqs.is_empty() {
+    if locked.letters.is_empty() {
         return Ok(0);
     }
     let pace = micros(replay.pace);
-    let rows: Vec<(i64, i64)> = (0..)
-        .zip(&locked.seqs)
-        .map(|(place, seq)| (*seq, pace.saturating_mul(place).min(i64::MAX / 4)))
-        .collect();
-    for (size, some) in cut(&locked.seqs, CHUNKS) {
-        let values = some.iter().flat_map(|seq| [Value::Int(*seq); 2]);
+    let wait = |place| pace.saturating_mul(place).min(i64::MAX / 4);
+    let rows: Vec<_> = (0..).map(wait).zip(&locked.letters).collect();
+    for (size, some) in cut(&rows, CHUNKS) {
+        let values = some.iter().flat_map(|(wait, letter)| {
+            let shape = if letter.lane.is_none() { 1 } else { 2 };
+            let (id, wait) = (Value::Bytes(&letter.id), Value::Int(*wait));
+            let (seq, lane) = (Value::Int(letter.seq), Value::int(letter.lane));
+            [seq, id, Value::Int(shape), lane, wait, wait]
+        });
         let values: Vec<_> = values.collect();
-        session.execute(&letters.places[size], &values).await?;
+        session.execute(&letters.back[size], &values).await?;
     }
-    let rows = json(&rows);
-    let ttl = Value::int(replay.expires_in.map(micros));
-    session
-        .execute(&letters.back, &[Value::Text(&rows), ttl])
-        .await?;
-    let seqs = json(&locked.seqs);
-    let back = session
-        .execute(&letters.remove_open, &[Value::Text(&seqs)])
-        .await?;
+    let (ttl, seqs) = (Value::int(replay.expires_in.map(micros)), locked.seqs());
+    let seqs = Value::Text(&seqs);
+    session.execute(&letters.fill, &[seqs, ttl]).await?;
+    let back = session.execute(&letters.remove_open, &[seqs]).await?;
     locked.unblock(session, letters).await?;
     Ok(back)
 }
@@ -274,7 +270,7 @@ pub async fn discard<S: Session>(
     let pick = &letters.pick[bound.source];
     let picked = numbers(session, pick, &bound.values(i64::MIN, rows)).await?;
     let locked = Locked::new(session, letters, &picked).await?;
-    let (seqs, reason) = (json(&locked.seqs), error_text(reason));
+    let (seqs, reason) = (locked.seqs(), error_text(reason));
     let values = [Value::Text(&reason), Value::Text(&seqs)];
     session.execute(&letters.note, &values).await?;
     locked.remove(session, letters).await
@@ -292,8 +288,13 @@ pub(super) async fn remove<S: Session>(
 
 /// Letters that this transaction has locked.
 struct Locked {
-    seqs: Vec<i64>,
-    lanes: BTreeSet<i64>,
+    letters: Vec<Letter>,
+}
+
+struct Letter {
+    seq: i64,
+    lane: Option<i64>,
+    id: Vec<u8>,
 }
 
 impl Locked {
@@ -302,18 +303,28 @@ impl Locked {
         sql: &DeadLetterSql,
         seqs: &[i64],
     ) -> Result<Self, Error> {
-        let list = json(seqs);
+        let (list, cells) = (json(seqs), [Cell::Int, Cell::Int, Cell::Bytes]);
         let rows = session
-            .fetch(&sql.lock, &[Value::Text(&list)], &[Cell::Int; 2])
+            .fetch(&sql.lock, &[Value::Text(&list)], &cells)
             .await?;
-        let mut seqs: Vec<i64> = rows.iter().map(|row| row.int(0)).collect();
-        seqs.sort_unstable();
-        let lanes = rows.iter().filter_map(|row| row.maybe(1)).collect();
-        Ok(Self { seqs, lanes })
+        let letters = rows.into_iter().map(|mut row| Letter {
+            seq: row.int(0),
+            lane: row.maybe(1),
+            id: row.bytes.pop().flatten().unwrap_or_default(),
+        });
+        let mut letters: Vec<Letter> = letters.collect();
+        letters.sort_unstable_by_key(|letter| letter.seq);
+        Ok(Self { letters })
+    }
+
+    /// As statements bind them.
+    fn seqs(&self) -> String {
+        let seqs = self.letters.iter().map(|letter| letter.seq);
+        json(&seqs.collect::<Vec<_>>())
     }
 
     async fn remove<S: Session>(&self, session: &mut S, sql: &DeadLetterSql) -> Result<u64, Error> {
-        let list = json(&self.seqs);
+        let list = self.seqs();
         let removed = session.execute(&sql.remove, &[Value::Text(&list)]).await?;
         self.unblock(session, sql).await?;
         Ok(removed)
@@ -323,10 +334,11 @@ impl Locked {
     /// second statement sees a letter that another transaction adds meanwhile. It takes no locks: one
     /// that another transaction takes away waits for the record, and looks after this one.
     async fn unblock<S: Session>(&self, session: &mut S, sql: &DeadLetterSql) -> Result<(), Error> {
-        if self.lanes.is_empty() {
+        let lanes: BTreeSet<i64> = self.letters.iter().filter_map(|one| one.lane).collect();
+        if lanes.is_empty() {
             return Ok(());
         }
-        let lanes = json(&self.lanes.iter().copied().collect::<Vec<_>>());
+        let lanes = json(&lanes.into_iter().collect::<Vec<_>>());
         let lanes = [Value::Text(&lanes)];
         session
             .fetch(&sql.lock_blocks, &lanes, &[Cell::Int])

@@ -11,8 +11,8 @@ use crate::sql::{
 use crate::{Enqueued, Error, EventId, NewEvent};
 
 /// How many rows one insert takes: a batch is cut into as few of these as will do, so that there
-/// are few statements to prepare. From large to small; the largest binds 1,600 values.
-const CHUNKS: [usize; 3] = [100, 10, 1];
+/// are few statements to prepare. The largest binds 32,000 values; SQLite takes 32,766.
+const CHUNKS: [usize; 4] = [2_000, 100, 10, 1];
 
 /// The most bytes of one insert, of several events.
 const BYTES: usize = 16 << 20;
@@ -25,11 +25,11 @@ pub(super) struct EnqueueStatements {
     /// For each of [`CHUNKS`]: binds, for each row: id, event type, destination, key, payload,
     /// content type, aggregate type, aggregate id, headers, de-duplication key, created at, expires
     /// at, attempt limit, shape, available at, replays (0).
-    insert: [Sql; 3],
+    insert: [Sql; 4],
     /// The same for rows some of which have de-duplication keys, which a trigger takes: in the same
     /// statement, so that also without a transaction no key is taken for an event that is not stored.
     /// Leaves out those whose key is taken. Returns the ids of those that it stored.
-    insert_first: [Sql; 3],
+    insert_first: [Sql; 4],
     /// `?1` keys (JSON array). Returns each that is taken, and the id of the event that has it.
     owners: Sql,
 }
