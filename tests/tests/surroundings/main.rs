@@ -8,6 +8,7 @@ mod isolation;
 mod on;
 #[path = "../harness/open.rs"]
 mod open;
+mod privileges;
 
 use std::num::NonZeroU32;
 use std::time::Duration;
