@@ -34,7 +34,7 @@ pub fn session_problem(operation: &str, code: Option<&str>, message: &str) -> Op
     let problem = if message.contains("needs READ COMMITTED") {
         "a store's sessions must be READ COMMITTED: \
          `ALTER ROLE … SET default_transaction_isolation = 'read committed'`"
-    } else if matches!(code, Some("26000" | "42P05")) || message.starts_with("prepared statement") {
+    } else if is_of_others(code, message) {
         "a pooler in transaction mode that knows no prepared statements stands before the server: \
          let it have them (PgBouncer: 1.21 or newer, `max_prepared_statements`), use its session mode, \
          or build outbox-sqlx's store with `in_transactions(true)`"
@@ -45,6 +45,18 @@ pub fn session_problem(operation: &str, code: Option<&str>, message: &str) -> Op
         ErrorKind::Other,
         format!("{operation}: {problem}"),
     ))
+}
+
+/// Whether a statement is another session's than ours, or missing: by the name, by how many values it takes,
+/// or by their types. (PgBouncer too has errors of its own with 08P01, on other things.)
+fn is_of_others(code: Option<&str>, message: &str) -> bool {
+    match code {
+        // invalid_sql_statement_name, duplicate_prepared_statement, invalid_binary_representation
+        Some("26000" | "42P05" | "22P03") => true,
+        // protocol_violation: "bind message supplies …", "insufficient data left in message"
+        Some("08P01") => message.contains("message"),
+        _ => message.starts_with("prepared statement"),
+    }
 }
 
 #[cfg(test)]
@@ -66,9 +78,19 @@ mod tests {
         for (code, text) in [
             (Some("42P05"), "anweisung »s1« existiert bereits"),
             (None, "prepared statement \"s1\" does not exist"),
+            (
+                Some("08P01"),
+                "bind message supplies 9 parameters, but prepared statement \"s1\" requires 10",
+            ),
+            (Some("08P01"), "insufficient data left in message"),
+            (
+                Some("22P03"),
+                "incorrect binary data format in bind parameter 2",
+            ),
         ] {
             assert!(says(code, text).is_some_and(|text| text.contains("max_prepared_statements")));
         }
         assert_eq!(says(Some("42P01"), "relation \"t\" does not exist"), None);
+        assert_eq!(says(Some("08P01"), "query_wait_timeout"), None);
     }
 }
