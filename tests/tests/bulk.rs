@@ -1,5 +1,5 @@
 //! How many statements store many events at once, as the databases count them. Beyond what one statement
-//! takes (10,000 rows on PostgreSQL, where they have no de-duplication keys; 500 on MariaDB, 100 on SQLite; or
+//! takes (10,000 rows on PostgreSQL, where they have no de-duplication keys; 500 on MariaDB, 2,000 on SQLite; or
 //! their bytes), there is another one.
 
 #[path = "harness/at.rs"]
@@ -219,8 +219,8 @@ mod on_mysql {
     }
 }
 
-/// Two thousand rows in an insert, then a hundred; it takes de-duplication keys too. Who has those that are taken is
-/// asked for by another one.
+/// Two thousand rows in an insert, then a hundred; it takes de-duplication keys too. Who has those that are
+/// taken is asked for by another one.
 mod on_sqlite {
     use super::*;
 

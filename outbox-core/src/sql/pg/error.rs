@@ -48,16 +48,25 @@ pub fn session_problem(operation: &str, code: Option<&str>, message: &str) -> Op
 }
 
 /// Whether a statement is another session's than ours, or missing: by the name, by how many values it takes,
-/// or by their types. (PgBouncer too has errors of its own with 08P01, on other things.)
+/// or by their types. Where there is no code, and where it says little (PgBouncer has it for other things),
+/// the text decides.
 fn is_of_others(code: Option<&str>, message: &str) -> bool {
     match code {
         // invalid_sql_statement_name, duplicate_prepared_statement, invalid_binary_representation
         Some("26000" | "42P05" | "22P03") => true,
-        // protocol_violation: "bind message supplies …", "insufficient data left in message"
-        Some("08P01") => message.contains("message"),
-        _ => message.starts_with("prepared statement"),
+        // protocol_violation
+        Some("08P01") | None => OF_OTHERS.iter().any(|text| message.contains(text)),
+        Some(_) => false,
     }
 }
+
+const OF_OTHERS: [&str; 5] = [
+    "prepared statement",
+    "left in message",
+    "message format",
+    "binary data format",
+    "invalid array flags",
+];
 
 #[cfg(test)]
 mod tests {
@@ -83,10 +92,9 @@ mod tests {
                 "bind message supplies 9 parameters, but prepared statement \"s1\" requires 10",
             ),
             (Some("08P01"), "insufficient data left in message"),
-            (
-                Some("22P03"),
-                "incorrect binary data format in bind parameter 2",
-            ),
+            (None, "insufficient data left in message"),
+            (Some("22P03"), "ungültiges Binärdatenformat"),
+            (None, "incorrect binary data format in bind parameter 2"),
         ] {
             assert!(says(code, text).is_some_and(|text| text.contains("max_prepared_statements")));
         }
