@@ -96,7 +96,7 @@ async fn all_entries(url: &str) -> MySqlConnection {
 }
 
 /// Two claims would else have what the other needs: each a row, and the entry of the other's.
-async fn claims_wait_for_no_entry<S: At + OutboxStore>() {
+async fn claims_wait_for_no_entry_of_the_queue<S: At + OutboxStore>() {
     const LONG: Duration = Duration::from_secs(60);
     let parked = "SELECT CAST(seq AS CHAR(9)) FROM outbox_events WHERE shape = 3";
     let keyed = "UPDATE outbox_events SET `key` = seq, shape = 2, place = seq << 54 >> 4";
@@ -136,16 +136,11 @@ const LETTERS: &str = "INSERT INTO outbox_dead (seq, id, created_at, dead_at, at
 
 /// Where rows that had the same ids are not purged yet, an insert locks their entries of the unique index
 /// and the next ones, in a way in which two inserts would wait for one another.
-async fn replays_take_turns<S: At + DeadLetters + Clone + 'static>() {
+async fn replays_wait_for_one_another<S: At + DeadLetters + Clone + 'static>() {
     let url = Maria::url();
     let store = S::at(&url, 2, Retention::DeleteAtOnce).await;
     let (mut other, mut observer) = (Maria::connect(&url).await, Maria::connect(&url).await);
-    let letters =
-        "INSERT INTO outbox_dead (seq, id, created_at, dead_at, attempts, replays, event_type,
-            destination, content_type, reason, payload)
-        WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 40)
-        SELECT n, UNHEX(LPAD(HEX(n), 32, '0')), 0, 0, 1, 0, 'T', 'd', 'c', 'gone', 'x' FROM numbers";
-    Maria::run(&mut observer, letters.to_owned()).await;
+    Maria::run(&mut observer, LETTERS.to_owned()).await;
     let (begin, turn) = (
         Maria::BEGIN,
         "SELECT slot FROM outbox_guards WHERE slot = 64 FOR UPDATE",
@@ -161,7 +156,7 @@ async fn replays_take_turns<S: At + DeadLetters + Clone + 'static>() {
 }
 
 /// A producer who has what a replay waits for may go on.
-async fn replays_hold_up_no_enqueue<S: Subject>() {
+async fn replays_that_wait_hold_up_no_enqueue<S: Subject>() {
     let url = Maria::url();
     let store = S::at(&url, 2, Retention::DeleteAtOnce).await;
     let (mut other, mut observer) = (Maria::connect(&url).await, Maria::connect(&url).await);
@@ -185,7 +180,9 @@ async fn replays_hold_up_no_enqueue<S: Subject>() {
 
 /// A replay has rows and then wants the record of a blocked key. So a settle that has the record wants no
 /// row any more.
-async fn deaths_block_keys_last<S: At + OutboxStore + Destinations + Clone + 'static>() {
+async fn deaths_want_no_row_once_they_have_the_record_of_a_blocked_key<
+    S: At + OutboxStore + Destinations + Clone + 'static,
+>() {
     let url = Maria::url();
     let store = S::at(&url, 2, Retention::DeleteAtOnce).await;
     let (mut other, mut observer) = (Maria::connect(&url).await, Maria::connect(&url).await);
@@ -220,6 +217,25 @@ async fn deaths_block_keys_last<S: At + OutboxStore + Destinations + Clone + 'st
     assert_eq!(statuses, [LeaseStatus::Ours; 4]);
 }
 
+/// Makes a test of each scene that is MySQL's and MariaDB's own.
+macro_rules! own_scenes {
+    ($store:ty) => {
+        own_scenes! {
+            $store:
+            claims_wait_for_no_entry_of_the_queue
+            replays_wait_for_one_another
+            replays_that_wait_hold_up_no_enqueue
+            deaths_want_no_row_once_they_have_the_record_of_a_blocked_key
+        }
+    };
+    ($store:ty: $($scene:ident)*) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $scene() {
+            super::$scene::<$store>().await;
+        }
+    )*};
+}
+
 mod by_sqlx {
     use super::*;
 
@@ -236,26 +252,7 @@ mod by_sqlx {
     }
 
     lock_order::scenes!(outbox_sqlx::MySqlStore, Maria);
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn claims_wait_for_no_entry_of_the_queue() {
-        claims_wait_for_no_entry::<outbox_sqlx::MySqlStore>().await;
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn replays_wait_for_one_another() {
-        replays_take_turns::<outbox_sqlx::MySqlStore>().await;
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn replays_that_wait_hold_up_no_enqueue() {
-        replays_hold_up_no_enqueue::<outbox_sqlx::MySqlStore>().await;
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn deaths_want_no_row_once_they_have_the_record_of_a_blocked_key() {
-        deaths_block_keys_last::<outbox_sqlx::MySqlStore>().await;
-    }
+    own_scenes!(outbox_sqlx::MySqlStore);
 }
 
 mod by_diesel {
@@ -275,24 +272,5 @@ mod by_diesel {
     }
 
     lock_order::scenes!(outbox_diesel::MySqlStore, Maria);
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn claims_wait_for_no_entry_of_the_queue() {
-        claims_wait_for_no_entry::<outbox_diesel::MySqlStore>().await;
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn replays_wait_for_one_another() {
-        replays_take_turns::<outbox_diesel::MySqlStore>().await;
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn replays_that_wait_hold_up_no_enqueue() {
-        replays_hold_up_no_enqueue::<outbox_diesel::MySqlStore>().await;
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn deaths_want_no_row_once_they_have_the_record_of_a_blocked_key() {
-        deaths_block_keys_last::<outbox_diesel::MySqlStore>().await;
-    }
+    own_scenes!(outbox_diesel::MySqlStore);
 }
